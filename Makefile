@@ -1,0 +1,35 @@
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+help: ## Show this help
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+$(READY): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	touch $(READY)
+
+setup: $(READY) ## Create .venv with pinned dependencies
+
+demo: $(READY) ## Run the demo: two questions, the worker killed in the middle of the second
+	$(BIN)/python -m examples.support.demo
+
+test: $(READY) ## Run the tests
+	$(BIN)/python -m pytest
+
+check: $(READY) ## Lint, types, import arrows
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright --warnings
+	$(BIN)/python -m pytest tests/test_package.py -q
+
+bench: $(READY) ## Compare speed and history size with Pydantic AI's own Temporal capability
+	$(BIN)/python -m benchmarks.run
+
+histories: $(READY) ## Record tests/histories anew
+	$(BIN)/python -m tests.record_histories
+
+.PHONY: help setup demo test check bench histories

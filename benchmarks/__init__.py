@@ -1,0 +1,1 @@
+"""Speed, history size, memory and import costs of perdure beside its neighbours. Start with `benchmarks.run`."""

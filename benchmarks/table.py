@@ -1,0 +1,115 @@
+"""The results as Markdown."""
+
+import os
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+
+from benchmarks.imports import Imports
+from benchmarks.measure import COMPLETED, Run
+from benchmarks.memory import Memory
+
+COMPARED = 200
+"""Steps at which the peers are compared."""
+NAMES = {"perdure": "perdure", "capability": "Pydantic AI's Temporal capability", "bare": "bare workflow"}
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """A number with a target, lower is better."""
+
+    what: str
+    value: float
+    target: float
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything one call of `benchmarks.run` found."""
+
+    runs: Sequence[Run]
+    imports: Imports | None = None
+    memory: Memory | None = None
+
+    def ratios(self) -> list[Ratio]:
+        """Those that the peers measured allow for."""
+        at = {run.peer: run for run in self.runs if run.steps == COMPARED and run.outcome == COMPLETED}
+        found: list[Ratio] = []
+        ours, capability, bare = (at.get(name) for name in ("perdure", "capability", "bare"))
+        if ours:
+            found.append(Ratio("history", ours.history_bytes / 1e6, 1.2, " MB"))
+        if ours and capability:
+            found.append(_time("time per step, perdure / capability", ours, capability, 0.8))
+        if ours and bare:
+            found.append(_time("time per step, perdure / bare workflow", ours, bare, 1.6))
+        if ours and capability and ours.replay_seconds and capability.replay_seconds:
+            replay = ours.replay_seconds / capability.replay_seconds
+            found.append(Ratio("replay, perdure / capability", replay, 1 / 3))
+        if self.imports:
+            start = self.imports.help_seconds / self.imports.pydantic_ai_seconds
+            found.append(Ratio("`perdure --help` / `import pydantic_ai`", start, 0.5))
+        return found
+
+
+def _time(what: str, ours: Run, theirs: Run, target: float) -> Ratio:
+    return Ratio(what, ours.seconds_per_step / theirs.seconds_per_step, target)
+
+
+def markdown(report: Report) -> str:
+    """The whole report."""
+    parts = [_machine(), _runs(report.runs), _ratios(report.ratios()), *_notes(report)]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _machine() -> str:
+    packages = ", ".join(f"{name} {version(name)}" for name in ("temporalio", "pydantic-ai-slim"))
+    return f"Python {platform.python_version()}, {packages}, {os.cpu_count()} cores for client, worker and server."
+
+
+def _runs(runs: Sequence[Run]) -> str:
+    lines = ["| steps | | history | events | time per step | replay |", "|--:|---|--:|--:|--:|--:|"]
+    last = 0
+    for run in runs:
+        cells = [
+            str(run.steps) if run.steps != last else "",
+            NAMES[run.peer],
+            f"{run.history_bytes / 1e6:.2f} MB",
+            f"{run.events:,}" + (f" in {run.runs} runs" if run.runs > 1 else ""),
+            _time_cell(run),
+            f"{run.replay_seconds:.2f} s" if run.replay_seconds else "",
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+        last = run.steps
+    return "\n".join(lines)
+
+
+def _time_cell(run: Run) -> str:
+    if run.outcome != COMPLETED:
+        return f"{run.outcome} in step {run.taken}"
+    return f"{run.seconds_per_step * 1000:.1f} ms"
+
+
+def _ratios(ratios: Sequence[Ratio]) -> str:
+    if not ratios:
+        return ""
+    lines = [f"| at {COMPARED} steps | measured | target | met |", "|---|--:|--:|---|"]
+    for ratio in ratios:
+        met = "yes" if ratio.value <= ratio.target else "**no**"
+        lines.append(f"| {ratio.what} | {ratio.value:.2f}{ratio.unit} | ≤ {ratio.target:.2g}{ratio.unit} | {met} |")
+    return "\n".join(lines)
+
+
+def _notes(report: Report) -> list[str]:
+    notes: list[str] = []
+    if found := report.imports:
+        for what, light in (("import perdure", found.package_is_light), ("perdure --help", found.help_is_light)):
+            notes.append(f"`{what}` {'leaves pydantic_ai out' if light else '**imports pydantic_ai**'}.")
+        notes.append(
+            f"`perdure --help`: {found.help_seconds:.2f} s; `import pydantic_ai`: {found.pydantic_ai_seconds:.2f} s."
+        )
+    if found := report.memory:
+        grown = (found.after - found.before) / found.open_runs * 100
+        notes.append(f"A worker holds {found.before / 1e6:.0f} MB, and {grown / 1e6:.1f} MB more per 100 open runs.")
+    return notes

@@ -1,0 +1,1 @@
+"""Examples: each folder is one program that runs by itself."""

@@ -1,0 +1,101 @@
+"""What became of a tool call, as data: from the node Pydantic AI stopped at, or from what the tool raised."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic_ai import AgentRun, DeferredToolRequests, ModelRequestNode
+from pydantic_ai.exceptions import UnexpectedModelBehavior, UserError
+from pydantic_ai.messages import ToolReturnPart
+from pydantic_graph import End
+from temporalio.exceptions import ApplicationError
+
+from perdure.activities.carry import NotCarried, dump_parts, run_usage, usage_between
+from perdure.activities.faults import fault_of, log_error
+from perdure.contracts import MAX_PAYLOAD, CallOutcome, Fault, Json, OutcomeKind, PlannedCall, Usage, payload_size
+from perdure.errors import InternalError
+
+KINDS: dict[str, OutcomeKind] = {
+    "success": "returned",
+    "retried": "retried",
+    "failed": "failed",
+    "denied": "denied",
+    "interrupted": "cancelled",
+}
+
+
+def outcome_of_run(call: PlannedCall, node: Any, run: AgentRun[Any, Any], before: Usage) -> CallOutcome:
+    """The outcome where the tool returned, asked for a retry, failed in words, or deferred itself."""
+    usage = usage_between(run_usage(before), run.usage)
+    if isinstance(node, End) and isinstance(node.data.output, DeferredToolRequests):
+        return _deferred(call, node.data.output).model_copy(update={"usage": usage})
+    if not isinstance(node, ModelRequestNode):
+        raise InternalError(f"expected the answer to a call, got {type(node).__name__}")
+    parts = node.request.parts
+    answer = next(part for part in parts if isinstance(part, ToolReturnPart) and part.tool_call_id == call.tool_call_id)
+    if answer.retry is not None and answer.retry.cause == "unknown_tool":
+        return written(call, "failed", f"The tool {call.tool!r} is gone: it is no longer one of the agent's tools.")
+    if run.pending_messages:
+        return written(call, "failed", "The tool enqueued messages, which are not carried. Its result was dropped.")
+    try:
+        dumped = dump_parts(parts)
+    except NotCarried as error:
+        return written(call, "failed", f"The tool ran, but its result can't be written as JSON: {error}")
+    if (size := payload_size(dumped)) > MAX_PAYLOAD:
+        text = f"The tool ran, but its result has {size} bytes; a result may have {MAX_PAYLOAD}. Ask for less."
+        return written(call, "failed", text)
+    charged = answer.retry is not None and answer.retry.attempt is not None
+    return _outcome(call, KINDS[answer.outcome], parts=dumped, charged=charged, usage=usage)
+
+
+def outcome_of_error(call: PlannedCall, error: Exception, attempt: int) -> CallOutcome:
+    """The outcome of a call whose tool raised. Raises where Temporal should repeat it.
+
+    The text of an exception may hold a secret, so it goes to the worker's log and not to the model.
+    """
+    if isinstance(error, UnexpectedModelBehavior | UserError | InternalError):
+        return written(call, "failed", "The call ended the run.", fault_of(error))
+    if isinstance(error, ApplicationError) and error.non_retryable:
+        return written(call, "failed", "The call ended the run.", fault_of(error))
+    log_error(f"tool {call.tool!r}", error)
+    name = error.type if isinstance(error, ApplicationError) and error.type else type(error).__name__
+    if call.options.effect != "unsafe" and attempt < call.options.attempts:
+        delay = error.next_retry_delay if isinstance(error, ApplicationError) else None
+        raise ApplicationError(f"tool {call.tool!r} raised {name}", type=name, next_retry_delay=delay) from error
+    return written(call, "failed", f"The tool failed with {name}.")
+
+
+def _deferred(call: PlannedCall, requests: DeferredToolRequests) -> CallOutcome:
+    kind: OutcomeKind = "needs_approval" if requests.approvals else "deferred"
+    text = "This call needs an approval or a result from outside, which this version of perdure can't wait for."
+    return _outcome(call, kind, text=text, metadata=requests.metadata.get(call.tool_call_id, {}))
+
+
+def written(call: PlannedCall, kind: OutcomeKind, text: str, error: Fault | None = None) -> CallOutcome:
+    """An outcome in our own words."""
+    return _outcome(call, kind, text=text, error=error)
+
+
+def _outcome(
+    call: PlannedCall,
+    kind: OutcomeKind,
+    *,
+    parts: list[Json] | None = None,
+    text: str = "",
+    charged: bool = False,
+    usage: Usage | None = None,
+    error: Fault | None = None,
+    metadata: Json | None = None,
+) -> CallOutcome:
+    return CallOutcome(
+        key=call.key,
+        tool_call_id=call.tool_call_id,
+        tool=call.tool,
+        kind=kind,
+        parts=parts or [],
+        text=text,
+        charged=charged,
+        usage=usage or Usage(),
+        error=error,
+        metadata=metadata or {},
+    )

@@ -1,0 +1,99 @@
+"""One run of a user's agent, opened where the durable run stands, to be driven node by node."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic_ai import DeferredToolRequests, UsageLimits
+from pydantic_ai.messages import ModelMessage
+from pydantic_ai.models import Model
+from pydantic_ai.run import AgentRun
+from pydantic_ai.settings import ModelSettings
+from pydantic_ai.usage import RunUsage
+from temporalio import activity
+
+from perdure.activities.carry import run_usage
+from perdure.activities.runtime import Runtime
+from perdure.activities.seam import Seam
+from perdure.activities.transcript import Conversation
+from perdure.agent import DurableAgent
+from perdure.contracts import RetryState, Seen, StepInput, ToolInput
+
+NO_PROVIDER_RETRIES = ModelSettings(**{"max_retries": 0})  # pyright: ignore[reportCallIssue]
+"""Temporal retries a model request; a client that did so too would multiply the attempts."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a durable run stands, as one activity has to know it."""
+
+    durable: DurableAgent
+    model: Model
+    deps: Any
+    conversation: Conversation
+    step: int
+    retries: RetryState
+    usage: RunUsage
+    run_id: str
+    request_input_tokens: int | None = None
+
+
+async def place(runtime: Runtime, input: StepInput | ToolInput, seen: Seen) -> Place:
+    """Gather what an activity needs. Raises `UnknownAgent`, `InvalidRequest`, what `deps` raises, and what asking the
+    workflow for its transcript raises."""
+    durable = runtime.app.agent(input.agent)
+    conversation = await runtime.transcripts.load(seen)
+    return Place(
+        durable=durable,
+        model=runtime.model(durable, input.model),
+        deps=await runtime.deps(durable, conversation.start),
+        conversation=conversation,
+        step=input.step,
+        retries=input.retries,
+        usage=run_usage(input.usage),
+        run_id=input.run_id,
+        request_input_tokens=input.request_input_tokens if isinstance(input, StepInput) else None,
+    )
+
+
+@asynccontextmanager
+async def opened(
+    here: Place, seam: Seam, messages: Sequence[ModelMessage], prompt: Any = None
+) -> AsyncIterator[AgentRun[Any, Any]]:
+    """A run of the agent with its own output type, also allowed to end with collected calls, seeded with the counts.
+
+    `run.ctx` is used for the seeds alone; what is touched there is pinned by tests/test_pydantic_ai_contract.py.
+    """
+    agent = here.durable.agent
+    async with agent.iter(
+        prompt,
+        message_history=list(messages),
+        output_type=[agent.output_type, DeferredToolRequests],
+        model=here.model,
+        deps=here.deps,
+        usage=here.usage,
+        usage_limits=UsageLimits(
+            request_limit=None,
+            per_request_input_tokens_limit=here.request_input_tokens,
+            count_tokens_before_request=here.request_input_tokens is not None and _can_count(here.model),
+        ),
+        model_settings=NO_PROVIDER_RETRIES,
+        conversation_id=activity.info().workflow_id,
+        run_id=here.run_id,
+        capabilities=[seam],
+        infer_name=False,
+    ) as run:
+        state, deps = run.ctx.state, run.ctx.deps
+        state.run_step = here.step - 1
+        state.output_retries_used = here.retries.output
+        deps.tool_manager.availability_refused |= set(here.retries.refused)
+        if prompt is None:
+            deps.prompt = here.conversation.prompt
+        yield run
+
+
+def _can_count(model: Model) -> bool:
+    return type(model).count_tokens is not Model.count_tokens

@@ -1,0 +1,180 @@
+"""From a driven run of the agent to the `Step` that goes into history."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic_ai import AgentRun, DeferredToolRequests, ModelRequestNode
+from pydantic_ai.messages import ModelRequest, ModelRequestPart, ModelResponse, ToolCallPart, ToolReturnPart
+from pydantic_graph import End
+
+from perdure.activities.carry import dump_parts, dump_response, run_usage, usage_between
+from perdure.activities.drive import Place
+from perdure.activities.output import dump_output
+from perdure.activities.plan import planned_calls
+from perdure.activities.seam import Seam
+from perdure.contracts import MAX_PAYLOAD, Fault, Json, Step, StepRetries, Usage, payload_size
+from perdure.errors import OutputTooLarge
+
+SKIPPED = "Tool not executed - a final result was already processed."
+"""Pydantic AI's words for a call that an output made needless."""
+ENDED = "The run ended before this call was made."
+
+
+@dataclass
+class Finished:
+    """A run of the agent that has got as far as one step goes, and what is left of it."""
+
+    here: Place
+    seam: Seam
+    run: AgentRun[Any, Any]
+    before: Usage
+    node: Any = None
+    """The node after the step: a new request with answers, or the end with an output or collected calls."""
+    error: Fault | None = None
+    skipped: Sequence[ToolCallPart] = ()
+    """Calls that an output made needless."""
+
+    @property
+    def response(self) -> ModelResponse | None:
+        """The model's answer, if there is one."""
+        return self.seam.response
+
+    def output_names(self) -> set[str]:
+        """The names of the output tools of this step."""
+        tools = self.run.ctx.deps.tool_manager.tools or {}
+        return {name for name, tool in tools.items() if tool.tool_def.kind == "output"}
+
+    def settles_later(self) -> bool:
+        """Output calls beside others are decided after these, except with `early`, where they may skip them."""
+        names = {call.tool_name for call in self.response.tool_calls} if self.response else set[str]()
+        outputs = names & self.output_names()
+        return bool(outputs) and names != outputs and self.run.ctx.deps.end_strategy != "early"
+
+    def text_may_win(self) -> bool:
+        """Whether text or an image beside plain calls might be the output: see `_text_wins`."""
+        response, request = self.response, self.seam.request
+        if response is None or request is None or not response.tool_calls or self.run.ctx.deps.end_strategy != "early":
+            return False
+        kinds = {self.seam.tools[call.tool_name].tool_def.kind for call in response.tool_calls if call.tool_name in self.seam.tools}
+        if kinds - {"function"} or {call.tool_name for call in response.tool_calls} & self.output_names():
+            return False
+        parameters = request.model_request_parameters
+        structured = parameters.output_mode in ("native", "prompted") and bool(response.text)
+        return structured or (parameters.allow_image_output and bool(response.images))
+
+    def usage(self) -> Usage:
+        """What the step used."""
+        response = self.response
+        unpriced = 1 if response is not None and response.usage.cost is None else 0
+        return usage_between(run_usage(self.before), self.run.usage, unpriced)
+
+    def retries(self) -> StepRetries:
+        """What the step adds to the counts."""
+        manager, seeds = self.run.ctx.deps.tool_manager, self.here.retries
+        return StepRetries(
+            failed=sorted(manager.failed_tools),
+            output=self.run.ctx.state.output_retries_used - seeds.output,
+            refused=sorted(manager.availability_refused - set(seeds.refused)),
+        )
+
+
+def finished_step(end: Finished) -> Step:
+    """The step as data. Raises `ArgumentsNotCarried`, `NotCarried` or `OutputTooLarge`."""
+    response = end.response
+    step = Step(
+        entry=_entry(end),
+        error=end.error,
+        usage=end.usage(),
+        model=response.model_name if response else None,
+        finish_reason=response.finish_reason if response else None,
+        parts=dump_parts(unanswered(response.tool_calls if response else ()) if end.error else answers(end)),
+        retries=StepRetries() if end.error else end.retries(),
+        settle="after_calls" if end.error is None and end.settles_later() else "now",
+    )
+    step = step.model_copy(update=_end_of(end))
+    if (size := payload_size(step)) > MAX_PAYLOAD:
+        raise OutputTooLarge(
+            f"the model's response and its plan have {size} bytes; a step may have {MAX_PAYLOAD}. "
+            "Ask for less at a time, or lower max_tokens."
+        )
+    return step
+
+
+def _end_of(end: Finished) -> dict[str, Any]:
+    """The calls or the output of the step, and whether a call has to be mended."""
+    if end.error is not None or end.response is None:
+        return {}
+    update: dict[str, Any] = {"retried": _has_retried(end)}
+    if not isinstance(end.node, End):
+        return update
+    output = end.node.data.output
+    if isinstance(output, DeferredToolRequests):
+        durable = end.here.durable
+        return update | {"calls": planned_calls(durable, end.seam, end.response, output, end.here.step)}
+    return update | {"output": dump_output(end.here.durable.agent.output_type, output)}
+
+
+def _has_retried(end: Finished) -> bool:
+    return any(
+        isinstance(part, ToolReturnPart)
+        and part.outcome == "retried"
+        and (tool := end.seam.tools.get(part.tool_name)) is not None
+        and tool.tool_def.kind == "function"
+        for part in answers(end)
+    )
+
+
+def answers(end: Finished) -> list[ModelRequestPart]:
+    """The parts that answer the response, as far as the step itself has answers."""
+    if end.skipped:
+        return [returned(call, SKIPPED, "success") for call in end.skipped]
+    if isinstance(end.node, ModelRequestNode):
+        return list(end.node.request.parts)
+    last = end.run.ctx.state.message_history[-1]
+    return list(last.parts) if isinstance(end.node, End) and isinstance(last, ModelRequest) else []
+
+
+def unanswered(calls: Sequence[ToolCallPart]) -> list[ToolReturnPart]:
+    """Answers for the calls of a response that ended the run: a call without one makes a transcript unusable."""
+    return [returned(call, ENDED, "interrupted") for call in calls]
+
+
+def returned(call: ToolCallPart, text: str, outcome: Any) -> ToolReturnPart:
+    """The answer to a call that isn't run."""
+    return ToolReturnPart(tool_name=call.tool_name, content=text, tool_call_id=call.tool_call_id, outcome=outcome)
+
+
+def _entry(end: Finished) -> Json | None:
+    """The transcript's entry, with the request's parts where they aren't what the transcript gives."""
+    sent = _sent_parts(end)
+    parts = dump_parts(sent) if sent is not None else None
+    changed = parts is not None and _untimed(parts) != _untimed(dump_parts(end.here.conversation.request().parts))
+    if end.response is None:
+        return {"kind": "request", "request_parts": parts} if changed else None
+    entry: Json = {"kind": "response", "response": dump_response(end.response)}
+    return entry | ({"request_parts": parts} if changed else {})
+
+
+def _sent_parts(end: Finished) -> Sequence[ModelRequestPart] | None:
+    """The parts of the request that the response answers."""
+    history = end.run.ctx.state.message_history
+    at = len(history) - 1
+    if end.response is not None:
+        while at >= 0 and not isinstance(history[at], ModelResponse):
+            at -= 1
+        at -= 1
+    message = history[at] if at >= 0 else None
+    return message.parts if isinstance(message, ModelRequest) else None
+
+
+def _untimed(parts: Sequence[Json]) -> list[Json]:
+    return [{name: value for name, value in part.items() if name != "timestamp"} for part in parts]
+
+
+def without_calls(response: ModelResponse, names: Collection[str]) -> ModelResponse:
+    """The response without the calls of these tools."""
+    kept = [part for part in response.parts if not (isinstance(part, ToolCallPart) and part.tool_name in names)]
+    return replace(response, parts=kept)

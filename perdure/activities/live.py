@@ -1,0 +1,49 @@
+"""Heartbeats that carry what is going on: the model's partial answer, or a tool's progress. They write no history."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from temporalio import activity
+
+from perdure.context import Live
+
+INTERVAL = 0.1
+"""Seconds between looks at the text; the worker's throttle decides how often one is sent."""
+QUIET_INTERVAL = 5.0
+"""Seconds between heartbeats while the text doesn't change; the heartbeat timeout is 30 s."""
+MAX_TEXT = 20_000
+"""Characters of text in one heartbeat, the latest: a reader polls it."""
+
+
+@asynccontextmanager
+async def heartbeats() -> AsyncIterator[Live]:
+    """Heartbeat in the background while the block runs. Details: one object with `attempt` and `text`.
+
+    A reader who sees another `attempt` drops what it showed before: a repeated model request starts its text anew.
+    """
+    live = Live()
+    beat(live)
+    task = asyncio.create_task(_beat_until_cancelled(live))
+    try:
+        yield live
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
+async def _beat_until_cancelled(live: Live) -> None:
+    loop = asyncio.get_running_loop()
+    last_text, last_time = live.text, loop.time()
+    while True:
+        await asyncio.sleep(INTERVAL)
+        if live.text != last_text or loop.time() - last_time >= QUIET_INTERVAL:
+            last_text, last_time = live.text, loop.time()
+            beat(live)
+
+
+def beat(live: Live) -> None:
+    """Send one heartbeat."""
+    activity.heartbeat({"attempt": activity.info().attempt, "text": live.text[-MAX_TEXT:]})

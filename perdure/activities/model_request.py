@@ -1,0 +1,134 @@
+"""The activity `model_request`: one step of the user's agent, from the request to the plan for its calls."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from pydantic_ai import AgentRun, CallToolsNode, ModelRequestNode
+from pydantic_ai.messages import ModelResponse, ToolCallPart
+from pydantic_graph import End
+from temporalio import activity
+from temporalio.exceptions import ApplicationError
+
+from perdure.activities.carry import NotCarried
+from perdure.activities.drive import Place, opened, place
+from perdure.activities.faults import fault_of, log_error, provider_errors
+from perdure.activities.finish import Finished, finished_step, without_calls
+from perdure.activities.live import heartbeats
+from perdure.activities.runtime import Runtime
+from perdure.activities.seam import Seam
+from perdure.activities.streaming import can_stream, show
+from perdure.activities.transcript import Conversation
+from perdure.context import Live
+from perdure.contracts import Step, StepInput
+from perdure.errors import PerdureError
+
+Node = Any
+
+
+class ModelRequests:
+    """Holds what the worker has opened; its method is the activity."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+
+    @activity.defn(name="model_request")
+    async def model_request(self, input: StepInput) -> Step:
+        """Make one model request and plan its calls.
+
+        Provider and infrastructure errors before the model has answered are raised, for Temporal to retry. Once it has
+        answered nothing is raised: what went wrong travels as `Step.error`, with the response and what it cost.
+        """
+        with provider_errors():
+            async with heartbeats() as live:
+                here = await place(self._runtime, input, input.seen)
+                step = await _request(here, live, input)
+        if step.entry is not None:
+            self._runtime.transcripts.hold(here.conversation.extended([step.entry]))
+        return step
+
+
+async def _request(here: Place, live: Live, input: StepInput) -> Step:
+    seam = Seam(
+        collect=True,
+        retries=here.retries.tools,
+        used_ids=here.conversation.call_ids(),
+        id_seed=f"{here.run_id}.{here.step}",
+    )
+    messages, prompt = first_or_next(here.conversation)
+    async with opened(here, seam, messages, prompt) as run:
+        end = Finished(here=here, seam=seam, run=run, before=input.usage)
+        try:
+            end.node = await _ask(run, here, live)
+            if isinstance(end.node, CallToolsNode):
+                await _decide(end, end.node)
+        except (asyncio.CancelledError, ApplicationError):
+            raise
+        except Exception as error:
+            if seam.response is None:
+                raise
+            log_error("after the model answered", error)
+            end.error = fault_of(error)
+        try:
+            return finished_step(end)
+        except (PerdureError, NotCarried) as error:
+            return Step(error=fault_of(error), usage=end.usage())
+
+
+def first_or_next(conversation: Conversation) -> tuple[list[Any], Any]:
+    """The history and the prompt to open a run with.
+
+    The first request of a run is made from the prompt, since only then does Pydantic AI add system prompts.
+    """
+    pending = conversation.request()
+    only_prompt = [part for part in pending.parts if part.part_kind == "user-prompt"] == list(pending.parts)
+    if conversation.messages or not only_prompt or len(pending.parts) != 1:
+        return [*conversation.messages, pending], None
+    return [], pending.parts[0].content
+
+
+async def _ask(run: AgentRun[Any, Any], here: Place, live: Live) -> Node:
+    """Drive the agent up to the model's answer."""
+    node: Node = await run.next(run.next_node)  # pyright: ignore[reportArgumentType]
+    if isinstance(node, ModelRequestNode) and can_stream(here.model):
+        async with node.stream(run.ctx) as stream:
+            async for event in stream:
+                show(live, event)
+    return await run.next(node)
+
+
+async def _decide(end: Finished, node: CallToolsNode[Any, Any]) -> None:
+    """Let Pydantic AI validate the calls and the output of the response."""
+    response = node.model_response
+    if await _text_wins(end, node):
+        return
+    node.model_response = response
+    if end.settles_later():
+        node.model_response = without_calls(response, end.output_names())
+    end.node = await end.run.next(node)
+
+
+async def _text_wins(end: Finished, node: CallToolsNode[Any, Any]) -> bool:
+    """With `end_strategy='early'`, text that is a valid structured output ends the run, and plain calls are skipped.
+
+    Pydantic AI decides so only beside tools of kind `function`, which the seam has changed; so it is asked here with
+    the calls left out. Text that isn't valid costs no retry then.
+    """
+    if not end.text_may_win():
+        return False
+    deps, state = end.run.ctx.deps, end.run.ctx.state
+    used, most = state.output_retries_used, deps.max_output_retries
+    deps.max_output_retries = used + 1
+    response = node.model_response
+    node.model_response = without_calls(response, {call.tool_name for call in response.tool_calls})
+    result = await end.run.next(node)
+    state.output_retries_used, deps.max_output_retries = used, most
+    if not isinstance(result, End):
+        return False
+    end.node, end.skipped = result, _calls(response)
+    return True
+
+
+def _calls(response: ModelResponse) -> list[ToolCallPart]:
+    return list(response.tool_calls)

@@ -1,0 +1,80 @@
+"""The activity `prepare_run`: what the worker knows of the agent, before anything is done."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic_ai.messages import UserContent
+from pydantic_core import to_json
+from temporalio import activity
+from temporalio.api.enums.v1 import IndexedValueType
+from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
+from temporalio.exceptions import ApplicationError
+from temporalio.service import RPCError
+
+from perdure.activities.runtime import Runtime
+from perdure.agent import DurableAgent, seconds
+from perdure.contracts import MAX_PAYLOAD, RunPlan, RunRequest, payload_size
+from perdure.errors import InvalidRequest, PerdureError
+
+SEARCH_ATTRIBUTES = ("AgentName", "AgentStatus")
+PROMPT = TypeAdapter[Any](str | list[UserContent])
+
+
+class PrepareRun:
+    """Holds what the worker has opened; its method is the activity. Runs as a local activity, 5 s, 3 attempts."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._registered: dict[str, list[str]] = {}
+
+    @activity.defn(name="prepare_run")
+    async def prepare_run(self, request: RunRequest) -> RunPlan:
+        """Look the agent up and check the request. Raises, not retried, `UnknownAgent` and `InvalidRequest`."""
+        try:
+            durable = self._runtime.app.agent(request.agent)
+            self._check(durable, request)
+            model = self._runtime.model(durable, request.model)
+        except PerdureError as error:
+            raise ApplicationError(str(error), type=error.type, non_retryable=True) from error
+        attributes, warnings = await self._search_attributes()
+        return RunPlan(
+            agent=durable.name,
+            version=durable.version,
+            model=model.model_id,
+            limits=durable.limits,
+            max_parallel_calls=durable.max_parallel_calls,
+            search_attributes=attributes,
+            model_timeout=seconds(durable.model_timeout) or 600.0,
+            model_attempts=durable.model_attempts,
+            warnings=warnings,
+        )
+
+    def _check(self, durable: DurableAgent, request: RunRequest) -> None:
+        if (size := payload_size(request)) > MAX_PAYLOAD:
+            raise InvalidRequest(
+                f"the request has {size} bytes; it may have {MAX_PAYLOAD}. Put large inputs where a tool can read them."
+            )
+        self._runtime.params(durable, request.params)
+        try:
+            PROMPT.validate_json(to_json(request.prompt))
+        except ValidationError as error:
+            rows = error.errors(include_url=False, include_context=False)
+            problem = f"{'.'.join(map(str, rows[0]['loc']))}: {rows[0]['msg']}"
+            raise InvalidRequest(f"prompt is neither text nor a list of content parts: {problem}") from error
+
+    async def _search_attributes(self) -> tuple[list[str], list[str]]:
+        """The attributes that may be upserted, and why others may not. An upsert of an unknown one hangs the run."""
+        declared = self._runtime.app.search_attributes
+        if declared is not None:
+            return list(declared), []
+        namespace = activity.info().namespace
+        try:
+            answer = await activity.client().operator_service.list_search_attributes(
+                ListSearchAttributesRequest(namespace=namespace)
+            )
+        except RPCError as error:
+            return [], [f"search attributes are off: {error.message}"]
+        keyword = IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD
+        return [name for name in SEARCH_ATTRIBUTES if answer.custom_attributes.get(name) == keyword], []

@@ -1,0 +1,87 @@
+"""What a worker holds for its life: resources, open agents, models, transcripts."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from contextlib import AsyncExitStack
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic_ai.models import Model, infer_model
+from temporalio.exceptions import ApplicationError
+
+from perdure.activities.cache import Transcripts
+from perdure.agent import DurableAgent
+from perdure.app import App
+from perdure.contracts import Json
+from perdure.errors import InvalidRequest
+
+logger = logging.getLogger("perdure.worker")
+
+
+class Runtime:
+    """Entered once per worker, as an async context manager. The activities share it."""
+
+    def __init__(self, app: App) -> None:
+        self.app = app
+        self.transcripts = Transcripts()
+        self._stack = AsyncExitStack()
+        self._resources: Any = None
+        self._models: dict[tuple[str, str | None], Model] = {}
+
+    async def __aenter__(self) -> Runtime:
+        """Open the resources and the agents. An agent whose server can't be reached is opened by its first call."""
+        if self.app.resources is not None:
+            self._resources = await self._stack.enter_async_context(self.app.resources())
+        for durable in self.app.agents.values():
+            try:
+                await self._stack.enter_async_context(durable.agent)
+            except Exception as error:
+                logger.warning("agent %r: not everything could be opened, its calls will try again: %s", durable.name, error)
+        return self
+
+    async def __aexit__(self, *exc_info: Any) -> None:
+        await self._stack.__aexit__(*exc_info)
+
+    def model(self, durable: DurableAgent, key: str | None) -> Model:
+        """The model of a run, built once per worker. Raises `InvalidRequest` for an unknown key."""
+        known = (durable.name, key)
+        if known not in self._models:
+            self._models[known] = self._build_model(durable, key)
+        return self._models[known]
+
+    def _build_model(self, durable: DurableAgent, key: str | None) -> Model:
+        if key is None:
+            model = durable.agent.model
+            if model is None:
+                raise InvalidRequest(f"agent {durable.name!r} has no model of its own: choose one of {sorted(durable.models)}")
+        elif key in durable.models:
+            model = durable.models[key]
+        else:
+            raise InvalidRequest(f"agent {durable.name!r} has no model {key!r}. Known models: {sorted(durable.models)}")
+        return model if isinstance(model, Model) else infer_model(model)
+
+    def params(self, durable: DurableAgent, raw: Any) -> Any:
+        """`raw` as the agent's `params_type`. Raises `InvalidRequest`, naming the fields."""
+        if durable.params_type is None:
+            return raw
+        try:
+            return TypeAdapter(durable.params_type).validate_python(raw)
+        except ValidationError as error:
+            rows = error.errors(include_url=False, include_context=False)
+            problems = "; ".join(f"params.{'.'.join(map(str, row['loc']))}: {row['msg']}" for row in rows[:10])
+            raise InvalidRequest(f"agent {durable.name!r}: {problems}") from error
+
+    async def deps(self, durable: DurableAgent, start: Json) -> Any:
+        """The deps of one activity. They exist only on the worker."""
+        params = self.params(durable, start.get("params"))
+        if durable.deps is None:
+            return params
+        made = durable.deps(params, self._resources)
+        return await made if inspect.isawaitable(made) else made
+
+
+def not_run(error: Exception) -> ApplicationError:
+    """What a tool activity raises when it failed before the tool began, so that nobody has to wonder."""
+    return ApplicationError(f"The call was not run: {type(error).__name__}.", type="NotRun")

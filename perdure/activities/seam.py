@@ -1,0 +1,140 @@
+"""The capability that makes one run of an agent one step of a durable run.
+
+In a model request it turns every function tool into one that needs a decision, so that Pydantic AI validates the calls
+and collects them instead of running them. In a tool call it leaves the tools as they are. In both it seeds the retry
+counts, which are the workflow's, and notes what it sees.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import string
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pydantic_ai import RunContext
+from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
+from pydantic_ai.exceptions import ApprovalRequired
+from pydantic_ai.messages import ModelResponse, ToolCallPart
+from pydantic_ai.models import ModelRequestContext
+from pydantic_ai.tools import ToolDefinition
+from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
+
+ID_LETTERS = string.ascii_lowercase + string.digits
+
+
+@dataclass
+class Seam(AbstractCapability[Any]):
+    """See the module. One for each run of the agent; what it notes is read when the run has got where it should."""
+
+    collect: bool
+    """Whether calls are collected (a model request) or run (a tool call)."""
+    retries: Mapping[str, int] = field(default_factory=lambda: {})
+    used_ids: frozenset[str] = frozenset()
+    id_seed: str = ""
+    """What replaced call ids are derived from."""
+    tools: dict[str, ToolsetTool[Any]] = field(default_factory=lambda: {})
+    """The tools as the agent made them, by the name the model sees."""
+    validated: dict[str, tuple[Mapping[str, Any], RunContext[Any]]] = field(default_factory=lambda: {})
+    """By tool call id: the arguments as they were validated last, and the context of that."""
+    asked: set[str] = field(default_factory=lambda: set())
+    """Ids of calls whose own validator asked for approval."""
+    response: ModelResponse | None = None
+    """The response of this step; set as soon as the model has answered."""
+    request: ModelRequestContext | None = None
+
+    def get_ordering(self) -> CapabilityOrdering:
+        """Outermost: it sees tools, arguments and responses as every other capability has left them."""
+        return CapabilityOrdering(position="outermost")
+
+    def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
+        return _SeamToolset(toolset, seam=self)
+
+    async def before_model_request(
+        self, ctx: RunContext[Any], request_context: ModelRequestContext
+    ) -> ModelRequestContext:
+        """Show the tools under their own kind to the other capabilities and to the model."""
+        parameters = request_context.model_request_parameters
+        tools = [self._own_definition(definition) for definition in parameters.function_tools]
+        request_context.model_request_parameters = replace(parameters, function_tools=tools)
+        self.request = request_context
+        return request_context
+
+    def _own_definition(self, definition: ToolDefinition) -> ToolDefinition:
+        tool = self.tools.get(definition.name)
+        return definition if tool is None else replace(definition, kind=tool.tool_def.kind)
+
+    async def after_model_request(
+        self, ctx: RunContext[Any], *, request_context: ModelRequestContext, response: ModelResponse
+    ) -> ModelResponse:
+        """Make the ids of calls unique in the conversation. Only empty or used ids change."""
+        self.response = unique_ids(response, self.used_ids, self.id_seed)
+        return self.response
+
+    async def after_tool_validate(
+        self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: ToolDefinition, args: dict[str, Any]
+    ) -> dict[str, Any]:
+        self.validated[call.tool_call_id] = args, ctx
+        return args
+
+
+@dataclass
+class _SeamToolset(WrapperToolset[Any]):
+    seam: Seam = field(kw_only=True)
+
+    async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
+        ctx.retries.update({name: count for name, count in self.seam.retries.items() if name not in ctx.retries})
+        tools = await super().get_tools(ctx)
+        self.seam.tools = dict(tools)
+        return {name: self._seen(tool) for name, tool in tools.items()}
+
+    def _seen(self, tool: ToolsetTool[Any]) -> ToolsetTool[Any]:
+        if not self.seam.collect:
+            return tool
+        if tool.args_validator_func is not None:
+            tool = replace(tool, args_validator_func=self._noting(tool.args_validator_func))
+        if tool.tool_def.kind != "function":
+            return tool
+        return replace(tool, tool_def=replace(tool.tool_def, kind="unapproved"))
+
+    def _noting(self, validator: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
+        async def validate(ctx: RunContext[Any], **args: Any) -> Any:
+            try:
+                result = validator(ctx, **args)
+                return await result if inspect.isawaitable(result) else result
+            except ApprovalRequired:
+                self.seam.asked.add(ctx.tool_call_id or "")
+                raise
+
+        return validate
+
+
+def unique_ids(response: ModelResponse, used: frozenset[str], seed: str) -> ModelResponse:
+    """The response with every empty or already used tool call id replaced by nine letters and digits.
+
+    Nine of `[a-z0-9]` is what the strictest provider accepts. Parts are replaced whole, so signatures stay.
+    """
+    seen = set(used)
+    parts: list[Any] = []
+    for index, part in enumerate(response.parts):
+        if isinstance(part, ToolCallPart):
+            if not part.tool_call_id or part.tool_call_id in seen:
+                part = replace(part, tool_call_id=_fresh_id(f"{seed}.{index}", seen))
+            seen.add(part.tool_call_id)
+        parts.append(part)
+    unchanged = all(new is old for new, old in zip(parts, response.parts, strict=True))
+    return response if unchanged else replace(response, parts=parts)
+
+
+def _fresh_id(seed: str, seen: set[str]) -> str:
+    number = int.from_bytes(hashlib.sha256(seed.encode()).digest(), "big")
+    while True:
+        number, letters = number + 1, ""
+        rest = number
+        for _ in range(9):
+            rest, digit = divmod(rest, len(ID_LETTERS))
+            letters += ID_LETTERS[digit]
+        if letters not in seen:
+            return letters

@@ -1,0 +1,87 @@
+"""The activity `settle`: the output calls of a step, after its other calls have ended.
+
+With `end_strategy` `graceful` and `exhaustive`, Pydantic AI runs function tools beside an output tool first, and a call
+that has to be mended makes the output not count. Here the others are activities, so the output is decided on its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from pydantic_ai import CallToolsNode
+from pydantic_ai.messages import ToolCallPart, ToolReturnPart
+from pydantic_graph import End
+from temporalio import activity
+from temporalio.exceptions import ApplicationError
+
+from perdure.activities.carry import dump_parts
+from perdure.activities.drive import Place, opened, place
+from perdure.activities.faults import fault_of, log_error, provider_errors
+from perdure.activities.finish import Finished, answers, returned, unanswered, without_calls
+from perdure.activities.live import heartbeats
+from perdure.activities.output import dump_output
+from perdure.activities.runtime import Runtime
+from perdure.activities.seam import Seam
+from perdure.contracts import SettleInput, Settlement
+from perdure.errors import InternalError
+
+RETRY_FIRST = "Output not used as the final result - addressing tool retries from this round first."
+NOT_USED = "Output tool not used - a final result was already processed."
+"""Both in Pydantic AI's words, so that a model reads the same."""
+
+
+class Settle:
+    """Holds what the worker has opened; its method is the activity."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+
+    @activity.defn(name="settle")
+    async def settle(self, input: SettleInput) -> Settlement:
+        """Decide on the output calls of the last response. Not at all if a sibling call has to be mended."""
+        with provider_errors():
+            async with heartbeats():
+                here = await place(self._runtime, input, input.seen)
+                return await _settle(here, input)
+
+
+async def _settle(here: Place, input: SettleInput) -> Settlement:
+    response = here.conversation.response
+    if response is None:
+        raise InternalError("there is no response to settle")
+    seam = Seam(collect=True, retries=here.retries.tools, response=response)
+    async with opened(here, seam, here.conversation.messages) as run:
+        end = Finished(here=here, seam=seam, run=run, before=input.usage)
+        node = await run.next(run.next_node)  # pyright: ignore[reportArgumentType]
+        if not isinstance(node, CallToolsNode):
+            raise InternalError(f"expected the response's calls, got {type(node).__name__}")
+        others = {call.tool_name for call in response.tool_calls} - end.output_names()
+        node.model_response = without_calls(response, others)
+        outputs = node.model_response.tool_calls
+        if input.retried:
+            return Settlement(parts=dump_parts(_not_used(outputs)))
+        try:
+            end.node = await run.next(node)
+            return _settlement(end)
+        except (asyncio.CancelledError, ApplicationError):
+            raise
+        except Exception as error:
+            log_error("while settling the output", error)
+            return Settlement(error=fault_of(error), parts=dump_parts(unanswered(outputs)), usage=end.usage())
+
+
+def _settlement(end: Finished) -> Settlement:
+    output = end.node.data.output if isinstance(end.node, End) else None
+    ended = isinstance(end.node, End)
+    return Settlement(
+        parts=dump_parts(answers(end)),
+        output=dump_output(end.here.durable.agent.output_type, output) if ended else None,
+        retries=end.retries(),
+        usage=end.usage(),
+    )
+
+
+def _not_used(outputs: Sequence[ToolCallPart]) -> list[ToolReturnPart]:
+    texts = [RETRY_FIRST, *([NOT_USED] * (len(outputs) - 1))]
+    return [returned(call, text, "success") for call, text in zip(outputs, texts, strict=True)]

@@ -1,0 +1,124 @@
+"""The activity `tool:<name>`: one tool call through the user's agent, answered with its outcome.
+
+It never fails for what a tool does: everything is an outcome in its result, since a failed activity loses data and is
+repeated. It fails only where Temporal should repeat it (a retryable tool with attempts left) or where it never began.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from temporalio import activity
+from temporalio.common import RawValue
+from temporalio.exceptions import ApplicationError
+
+from perdure.activities.call_outcome import outcome_of_error, outcome_of_run, written
+from perdure.activities.drive import Place, opened, place
+from perdure.activities.faults import log_error
+from perdure.activities.live import heartbeats
+from perdure.activities.runtime import Runtime, not_run
+from perdure.activities.seam import Seam
+from perdure.activities.transcript import only_call
+from perdure.context import CurrentCall, Live, enter_call
+from perdure.contracts import TOOL_ACTIVITY_PREFIX, CallOutcome, Fault, ToolInput
+from perdure.errors import InternalError
+
+MAY_HAVE_RUN = "It may or may not have run. Check before you repeat it."
+
+
+class ToolCalls:
+    """Holds what the worker has opened; its method is the dynamic activity that serves every `tool:<name>`."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+
+    @activity.defn(dynamic=True)
+    async def tool_call(self, args: Sequence[RawValue]) -> CallOutcome:
+        """Run one call. See the module for when it raises."""
+        info = activity.info()
+        if not info.activity_type.startswith(TOOL_ACTIVITY_PREFIX) or len(args) != 1:
+            raise ApplicationError(
+                f"activity {info.activity_type!r} is not one of perdure's", type="NotFound", non_retryable=True
+            )
+        input: ToolInput = activity.payload_converter().from_payload(args[0].payload, ToolInput)
+        if input.call.options.effect == "unsafe" and info.attempt > 1:
+            return written(input.call, "unknown", f"The call had begun before. {MAY_HAVE_RUN}")
+        async with heartbeats() as live:
+            try:
+                here = await place(self._runtime, input, input.seen)
+            except Exception as error:
+                log_error(f"before tool {input.call.tool!r} began", error)
+                raise not_run(error) from error
+            return await _within_time(input, here, live)
+
+
+async def _within_time(input: ToolInput, here: Place, live: Live) -> CallOutcome:
+    """Run the call as a task of its own, so that one that doesn't end can be left behind."""
+    call, options = input.call, input.call.options
+    task = asyncio.create_task(_run(input, here, live))
+    try:
+        done, _ = await asyncio.wait([task], timeout=options.timeout)
+    except asyncio.CancelledError:
+        return await _cancelled(input, task)
+    if done:
+        return await task
+    task.cancel()
+    await asyncio.wait([task], timeout=options.grace)
+    message = f"tool {call.tool!r} did not end within {options.timeout:g} s"
+    activity.logger.warning("%s%s", message, "" if task.done() else "; what it started is still running")
+    if options.on_timeout == "fail":
+        return written(call, "unknown", MAY_HAVE_RUN, Fault(type="ToolTimeout", message=message))
+    if options.on_timeout == "retry" and activity.info().attempt < options.attempts:
+        raise ApplicationError(message, type="ToolTimeout")
+    kind = "unknown" if options.effect == "unsafe" else "failed"
+    return written(call, kind, f"The call did not end within {options.timeout:g} seconds. {MAY_HAVE_RUN}")
+
+
+async def _cancelled(input: ToolInput, task: asyncio.Task[CallOutcome]) -> CallOutcome:
+    """Give the tool its time to end, then give it up. What it answers by then counts."""
+    task.cancel()
+    await asyncio.wait([task], timeout=input.call.options.grace)
+    details = activity.cancellation_details()
+    if details is not None and details.worker_shutdown:
+        if task.done() and not task.cancelled():
+            return task.result()
+        raise asyncio.CancelledError("the worker is shutting down")
+    if not task.done():
+        kind = "cancelled" if input.call.options.effect == "safe" else "unknown"
+        return written(input.call, kind, "The call was cancelled while it ran and did not end in time.")
+    if task.cancelled():
+        return written(input.call, "cancelled", "The call was cancelled.")
+    return task.result()
+
+
+async def _run(input: ToolInput, here: Place, live: Live) -> CallOutcome:
+    call, response = input.call, here.conversation.response
+    if response is None:
+        raise InternalError("there is no response to run a call of")
+    enter_call(_current(input, here, live))
+    seam = Seam(collect=False, retries=here.retries.tools)
+    history = [*here.conversation.messages[:-1], only_call(response, call.tool_call_id, call.args)]
+    try:
+        async with opened(here, seam, history) as run:
+            node = await run.next(run.next_node)  # pyright: ignore[reportArgumentType]
+            node = await run.next(node)  # pyright: ignore[reportArgumentType]
+            return outcome_of_run(call, node, run, input.usage)
+    except asyncio.CancelledError:
+        raise
+    except Exception as error:
+        return outcome_of_error(call, error, activity.info().attempt)
+
+
+def _current(input: ToolInput, here: Place, live: Live) -> CurrentCall:
+    info = activity.info()
+    return CurrentCall(
+        key=input.call.key,
+        attempt=info.attempt,
+        idempotency_key=input.idempotency_key,
+        agent=input.agent,
+        workflow_id=info.workflow_id or "",
+        run_id=input.run_id,
+        metadata=here.conversation.start.get("metadata", {}),
+        _live=live,
+    )

@@ -1,0 +1,181 @@
+"""The one place that turns the entries of a transcript into Pydantic AI's messages. Pure.
+
+A request of Pydantic AI is what stands between two responses: user messages and the answers to calls. Its parts are
+kept as JSON until the response that answers them is known, since they may be replaced by what was really sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelMessagesTypeAdapter,
+    ModelRequest,
+    ModelResponse,
+    ToolCallPart,
+)
+from pydantic_core import to_json
+
+from perdure.contracts import Json, Mark, canonical, chain_digest
+
+OUTCOMES = {"returned": "success", "retried": "retried", "denied": "denied", "expired": "denied", "failed": "failed"}
+"""Pydantic AI's outcome of a tool return for ours; the others were interrupted."""
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """A transcript up to a mark, as messages. Never changed: `extended` makes a new one."""
+
+    mark: Mark = field(default_factory=Mark)
+    start: Json = field(default_factory=lambda: {})
+    """The first entry: params and metadata of the run."""
+    messages: tuple[ModelMessage, ...] = ()
+    pending: tuple[Json, ...] = ()
+    """Parts of the request that the model hasn't answered yet."""
+    prompt: Any = None
+    """The last user message, as Pydantic AI's `RunContext.prompt`."""
+    revealed: frozenset[str] = frozenset()
+    """Deferred tools that the model has been shown."""
+    size: int = 0
+    """Bytes of the entries."""
+
+    def extended(self, entries: Iterable[Json]) -> Conversation:
+        """This conversation with `entries` after it."""
+        builder = _Builder(self)
+        for entry in entries:
+            builder.add(entry)
+        return builder.conversation()
+
+    @property
+    def response(self) -> ModelResponse | None:
+        """The last message where it is a response."""
+        last = self.messages[-1] if self.messages else None
+        return last if isinstance(last, ModelResponse) else None
+
+    def call_ids(self) -> frozenset[str]:
+        """The ids of all tool calls so far."""
+        responses = (message for message in self.messages if isinstance(message, ModelResponse))
+        return frozenset(call.tool_call_id for response in responses for call in response.tool_calls)
+
+    def request(self) -> ModelRequest:
+        """The request to make next."""
+        message = parse_messages([{"kind": "request", "parts": list(self.pending)}])[0]
+        assert isinstance(message, ModelRequest)
+        return message
+
+
+class _Builder:
+    def __init__(self, base: Conversation) -> None:
+        self._base = base
+        self._raw: list[Json] = []
+        self._pending = list(base.pending)
+        self._digest, self._length, self._size = base.mark.digest, base.mark.length, base.size
+        self._start, self._prompt = base.start, base.prompt
+        self._revealed = set(base.revealed)
+        response = base.response
+        self._order = _call_order([call.tool_call_id for call in response.tool_calls]) if response else {}
+
+    def add(self, entry: Json) -> None:
+        self._digest = chain_digest(self._digest, entry)
+        self._length += 1
+        self._size += len(canonical(entry))
+        match entry["kind"]:
+            case "start":
+                self._start = entry
+            case "user":
+                self._prompt = entry["content"]
+                self._pending.append(_user_part(entry))
+            case "response":
+                self._respond(entry)
+            case "request":
+                self._pending = list(entry["request_parts"])
+            case "outcomes":
+                self._pending += self._answers(entry)
+            case _:
+                pass  # a note, or an entry of a newer version: not part of the conversation
+
+    def _respond(self, entry: Json) -> None:
+        response: Json = entry["response"]
+        parts = entry.get("request_parts") or self._pending
+        self._revealed.update(name for part in parts for name in _reveals(part))
+        self._raw += [{"kind": "request", "parts": parts}, response]
+        self._pending = []
+        self._order = _call_order([part["tool_call_id"] for part in response["parts"] if _is_call(part)])
+
+    def _answers(self, entry: Json) -> list[Json]:
+        parts: list[Json] = list(entry.get("parts", []))
+        for outcome in entry.get("outcomes", []):
+            parts += outcome.get("parts") or [_told_part(outcome, entry["at"])]
+        return self._without_repeated_reveals(sorted(parts, key=self._rank))
+
+    def _rank(self, part: Json) -> tuple[int, int]:
+        """Tool returns in call order, then user content, then feedback."""
+        if part.get("tool_call_id") in self._order:
+            return 0, self._order[part["tool_call_id"]]
+        return {"user-prompt": 1, "retry-feedback": 2}.get(part["part_kind"], 1), 0
+
+    def _without_repeated_reveals(self, parts: Sequence[Json]) -> list[Json]:
+        """Parallel calls may reveal the same tool: the first in call order does, as in Pydantic AI."""
+        kept: list[Json] = []
+        for part in parts:
+            names = _reveals(part)
+            new = [name for name in names if name not in self._revealed]
+            self._revealed.update(new)
+            if names and not new:
+                continue
+            kept.append(part if new == names else {**part, "tools_added": new})
+        return kept
+
+    def conversation(self) -> Conversation:
+        return Conversation(
+            mark=Mark(length=self._length, digest=self._digest),
+            start=self._start,
+            messages=(*self._base.messages, *parse_messages(self._raw)),
+            pending=tuple(self._pending),
+            prompt=self._prompt,
+            revealed=frozenset(self._revealed),
+            size=self._size,
+        )
+
+
+def parse_messages(raw: Sequence[Json]) -> list[ModelMessage]:
+    """Messages from their JSON. By way of bytes: only the JSON parser reads base64."""
+    return ModelMessagesTypeAdapter.validate_json(to_json(raw)) if raw else []
+
+
+def only_call(response: ModelResponse, tool_call_id: str, args: Any) -> ModelResponse:
+    """The response with only one of its calls, with `args` as its arguments."""
+    call = next(part for part in response.parts if isinstance(part, ToolCallPart) and part.tool_call_id == tool_call_id)
+    return replace(response, parts=[replace(call, args=args)])
+
+
+def _reveals(part: Json) -> list[str]:
+    if part["part_kind"] != "tool-availability-delta":
+        return []
+    return list(part.get("tools_added") or part.get("added") or [])
+
+
+def _is_call(part: Json) -> bool:
+    return part["part_kind"] == "tool-call"
+
+
+def _call_order(ids: Sequence[str]) -> dict[str, int]:
+    return {tool_call_id: index for index, tool_call_id in enumerate(ids)}
+
+
+def _user_part(entry: Json) -> Json:
+    return {"part_kind": "user-prompt", "content": entry["content"], "timestamp": entry["at"]}
+
+
+def _told_part(outcome: Json, at: str) -> Json:
+    return {
+        "part_kind": "tool-return",
+        "tool_name": outcome["tool"],
+        "tool_call_id": outcome["tool_call_id"],
+        "content": outcome.get("text", ""),
+        "outcome": OUTCOMES.get(outcome["kind"], "interrupted"),
+        "timestamp": at,
+    }

@@ -1,0 +1,79 @@
+"""Which capabilities of Pydantic AI can't be carried, and why.
+
+perdure runs each model request and each tool call as an agent run of its own, so what Pydantic AI does once per run
+would happen once per activity. Such hooks are refused by name when the `App` is built, not silently changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from pydantic_ai.agent import AbstractAgent
+from pydantic_ai.capabilities import AbstractCapability, BatchModelRequests, Hooks, Instrumentation
+from pydantic_ai.durable_exec import BaseDurabilityCapability
+
+from perdure.errors import DeclarationError
+
+ONCE_PER_RUN = (
+    "before_run",
+    "after_run",
+    "wrap_run",
+    "on_run_error",
+    "before_node_run",
+    "after_node_run",
+    "wrap_node_run",
+    "on_node_run_error",
+    "wrap_run_event_stream",
+    "on_event",
+)
+"""Hooks that Pydantic AI calls once for a run or for its graph, which here isn't one run."""
+NOT_BUILT = {
+    "handle_deferred_tool_calls": "it would answer or run tool calls inside the model request, outside their activity",
+    "get_workspace": "workspaces aren't carried from one activity to the next yet",
+    "get_model": "models chosen by a capability aren't kept in history yet; use DurableAgent(models=…)",
+}
+
+
+def check_capabilities(agent: AbstractAgent[Any, Any], where: str) -> None:
+    """Raise `DeclarationError` for the first capability that can't be carried."""
+    found: list[AbstractCapability[Any]] = []
+    agent.root_capability.apply(found.append)
+    for capability in found:
+        if isinstance(capability, Instrumentation) or type(capability).__module__.startswith(
+            ("pydantic_ai.capabilities._pending", "pydantic_ai.capabilities._tool_search")
+        ):
+            continue
+        _check_capability(capability, where)
+
+
+def _check_capability(capability: AbstractCapability[Any], where: str) -> None:
+    name = type(capability).__name__
+    if isinstance(capability, BaseDurabilityCapability):
+        raise DeclarationError(f"{where}: {name} makes the agent durable a second time; remove it")
+    if isinstance(capability, BatchModelRequests):
+        raise DeclarationError(f"{where}: {name} keeps a request open longer than an activity; it isn't carried")
+    hooks = overridden(capability)
+    for hook in ONCE_PER_RUN:
+        if hook in hooks:
+            raise DeclarationError(
+                f"{where}: {name}.{hook} happens once per run in Pydantic AI and would happen once per activity here. "
+                "Use a hook of the request or of the tool (before_model_request, before_tool_execute, …)"
+            )
+    for hook, reason in NOT_BUILT.items():
+        if hook in hooks:
+            raise DeclarationError(f"{where}: {name}.{hook} can't be carried: {reason}")
+
+
+def overridden(capability: AbstractCapability[Any]) -> set[str]:
+    """The hooks that a capability really has.
+
+    `Hooks` defines every method and calls what was registered, so there the registry tells (a private attribute, read
+    here only and pinned by tests/test_pydantic_ai_contract.py).
+    """
+    names = (*ONCE_PER_RUN, *NOT_BUILT)
+    if isinstance(capability, Hooks):
+        registry = cast("Mapping[str, list[Any]]", getattr(capability, "_registry", {}))
+        return {name for name in names if registry.get(name)}
+    kind = type(capability)
+    return {name for name in names if getattr(kind, name) is not getattr(AbstractCapability, name)}

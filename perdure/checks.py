@@ -1,0 +1,154 @@
+"""What can be wrong in a declaration, checked when the `App` is built. Each error names what is known."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from typing import Any, cast
+
+from pydantic_ai.toolsets import (
+    AbstractToolset,
+    ApprovalRequiredToolset,
+    CombinedToolset,
+    ExternalToolset,
+    FunctionToolset,
+    PrefixedToolset,
+    RenamedToolset,
+    WrapperToolset,
+)
+
+from perdure.agent import DurableAgent
+from perdure.capabilities import check_capabilities
+from perdure.errors import DeclarationError
+
+TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+"""What every provider accepts as the name of a tool."""
+GATES_NOT_BUILT = "approvals and external results are not built yet, and a gated tool is never run unasked"
+
+
+def check_agent(durable: DurableAgent) -> None:
+    """Raise `DeclarationError` for the first thing that is wrong with the agent."""
+    agent = durable.agent
+    if not agent.name:
+        raise DeclarationError('an agent needs a name, which a run asks for: Agent(…, name="support")')
+    where = f"agent {agent.name!r}"
+    if agent.event_stream_handler is not None:
+        raise DeclarationError(
+            f"{where}: event_stream_handler would be called anew in every activity; read the live text of a run instead"
+        )
+    check_capabilities(agent, where)
+    for toolset in agent.toolsets:
+        _check_toolset(toolset, where)
+    _check_policies(durable, where)
+    _check_params(durable, where)
+
+
+def static_tools(durable: DurableAgent) -> tuple[list[str], bool]:
+    """The names of the agent's tools that can be known without a run, and whether those are all of them."""
+    names: list[str] = []
+    complete = True
+    for toolset in durable.agent.toolsets:
+        found = _tool_names(toolset)
+        names += found or []
+        complete = complete and found is not None
+    return sorted(names), complete
+
+
+def _tool_names(toolset: AbstractToolset[Any]) -> list[str] | None:
+    """The names a toolset shows to the model; `None` where only a run can tell."""
+    match toolset:
+        case FunctionToolset():
+            return list(toolset.tools)
+        case ExternalToolset():
+            return [definition.name for definition in toolset.tool_defs]
+        case CombinedToolset():
+            parts = [_tool_names(part) for part in toolset.toolsets]
+            return None if None in parts else [name for part in parts for name in part or []]
+        case PrefixedToolset():
+            names = _tool_names(toolset.wrapped)
+            return None if names is None else [f"{toolset.prefix}_{name}" for name in names]
+        case RenamedToolset():
+            names = _tool_names(toolset.wrapped)
+            new = {old: new for new, old in toolset.name_map.items()}
+            return None if names is None else [new.get(name, name) for name in names]
+        case WrapperToolset():
+            return _tool_names(cast("WrapperToolset[Any]", toolset).wrapped)
+        case _:
+            return None
+
+
+def _check_toolset(toolset: AbstractToolset[Any], where: str) -> None:
+    for part in _every(toolset):
+        if isinstance(part, ApprovalRequiredToolset | ExternalToolset):
+            raise DeclarationError(f"{where}: {type(part).__name__} can't be used: {GATES_NOT_BUILT}")
+        if isinstance(part, WrapperToolset | CombinedToolset):
+            continue
+        if part.id is None:
+            raise DeclarationError(
+                f'{where}: {part.label} has no id. Give it one: {type(part).__name__}(…, id="orders"); '
+                "ids are wire format, so keep them once runs exist"
+            )
+        if isinstance(part, FunctionToolset):
+            _check_functions(cast("FunctionToolset[Any]", part), where)
+
+
+def _check_functions(toolset: FunctionToolset[Any], where: str) -> None:
+    for name, tool in toolset.tools.items():
+        if tool.requires_approval:
+            raise DeclarationError(f"{where}: tool {name!r} has requires_approval=True: {GATES_NOT_BUILT}")
+        if path := _write_only(tool.function_schema.json_schema):
+            raise DeclarationError(
+                f"{where}: tool {name!r}: the argument {path!r} is write-only (a secret): written as JSON it becomes "
+                "asterisks, and asterisks are what would run. Pass a reference and look the secret up in the tool."
+            )
+
+
+def _write_only(schema: Any, path: str = "") -> str | None:
+    """The path of the first write-only property of a JSON schema."""
+    if isinstance(schema, list):
+        return next((found for item in cast("list[Any]", schema) if (found := _write_only(item, path))), None)
+    if not isinstance(schema, dict):
+        return None
+    properties = cast("dict[str, Any]", schema)
+    if properties.get("writeOnly") is True:
+        return path or "(root)"
+    for name, value in properties.items():
+        at = path if name in ("properties", "anyOf", "items", "$defs") else f"{path}.{name}".strip(".")
+        if found := _write_only(value, at):
+            return found
+    return None
+
+
+def _every(toolset: AbstractToolset[Any]) -> Iterator[AbstractToolset[Any]]:
+    yield toolset
+    if isinstance(toolset, WrapperToolset):
+        yield from _every(cast("WrapperToolset[Any]", toolset).wrapped)
+    elif isinstance(toolset, CombinedToolset):
+        for part in toolset.toolsets:
+            yield from _every(part)
+
+
+def _check_policies(durable: DurableAgent, where: str) -> None:
+    names, complete = static_tools(durable)
+    for name in names:
+        if not TOOL_NAME.fullmatch(name):
+            raise DeclarationError(f"{where}: the tool name {name!r} is not 1 to 64 of A-Z, a-z, 0-9, _ and -")
+    for pattern, policy in durable.policies.items():
+        if policy.approval is not None:
+            raise DeclarationError(f"{where}: policy {pattern!r} has an approval: {GATES_NOT_BUILT}")
+        if complete and not any(fnmatchcase(name, pattern) for name in names):
+            raise DeclarationError(f"{where}: policy {pattern!r} matches no tool. Known tools: {names}")
+    if durable.model_attempts < 1 or durable.max_parallel_calls < 1:
+        raise DeclarationError(f"{where}: model_attempts and max_parallel_calls must be at least 1")
+
+
+def _check_params(durable: DurableAgent, where: str) -> None:
+    deps_type = getattr(durable.agent, "deps_type", None)
+    needs_deps = deps_type not in (None, type(None), object, Any)
+    if needs_deps and durable.deps is None and durable.params_type is None:
+        raise DeclarationError(
+            f"{where}: its deps_type is {getattr(deps_type, '__name__', deps_type)!r}, so give "
+            "DurableAgent(deps=…), a function of (params, resources) that builds it on the worker, or params_type=… "
+            "where the params themselves are the deps"
+        )

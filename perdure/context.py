@@ -1,0 +1,61 @@
+"""What a tool can ask about the call it is running in: `current_call()` and `progress()`."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class CurrentCall:
+    """The tool call that is running. Only in tools, sync or async, on a worker."""
+
+    key: str
+    """`step.call-digest`, unique in the run."""
+    attempt: int
+    """Temporal's attempt, from 1. `RunContext.retry` is something else: the model's count."""
+    idempotency_key: str
+    """The same for every attempt of this call, also after a reset of the workflow. Hand it to the outside."""
+    agent: str
+    workflow_id: str
+    run_id: str
+    """The first run id of the workflow's chain."""
+    metadata: dict[str, Any]
+    """`RunRequest.metadata`."""
+    _live: Live = field(repr=False)
+
+
+class Live:
+    """The text that the next heartbeat carries. Written from any thread, sent by the activity's own task."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def set(self, text: str) -> None:
+        """Replace the text."""
+        self.text = text
+
+
+_current: ContextVar[CurrentCall] = ContextVar("perdure_current_call")
+
+
+def current_call() -> CurrentCall:
+    """The tool call this code runs in. Raises `LookupError` outside one, as in a plain `agent.run`."""
+    try:
+        return _current.get()
+    except LookupError:
+        raise LookupError("current_call() is only known inside a tool that perdure runs") from None
+
+
+def progress(text: str) -> None:
+    """Show `text` as what this tool is doing. Costs no history: it rides the next heartbeat, the last text wins.
+
+    May be called from threads. Raises `LookupError` outside a tool that perdure runs.
+    """
+    current_call()._live.set(text)  # pyright: ignore[reportPrivateUsage]
+
+
+def enter_call(call: CurrentCall) -> None:
+    """Make `call` the current one in this context."""
+    _current.set(call)

@@ -1,0 +1,76 @@
+"""Every error perdure raises, and the `type` each carries in a workflow's history.
+
+    PerdureError
+    ├── DeclarationError      an App, agent, policy or tool is declared wrongly (when the App is built)
+    ├── InvalidRequest        what somebody sent can't be used (start, verb or query)
+    ├── UnknownAgent          no worker of this task queue serves the agent
+    ├── LimitExceeded         a limit of the run is used up
+    ├── ModelFailed           the model couldn't be asked, after Temporal's retries
+    ├── AgentFailed           the agent ended itself: retries exhausted, cut-off output, a tool that ends the run
+    ├── ArgumentsNotCarried   a tool's arguments don't survive being written as JSON
+    ├── OutputTooLarge        an output, a response or an input is over Temporal's payload limit
+    ├── TranscriptMismatch    a worker's copy of the transcript isn't the workflow's
+    └── InternalError         a fault of perdure itself, with the original message
+
+In a workflow each becomes a non-retryable `temporalio.exceptions.ApplicationError` whose `type` is the class name
+here, or the name of Pydantic AI's own error where that is what ended the run (`UnexpectedModelBehavior`,
+`ContentFilterError`, …). Those names are wire format: they don't change.
+"""
+
+from __future__ import annotations
+
+
+class PerdureError(Exception):
+    """Base of all errors of perdure. Its class name is the `type` in a workflow's history."""
+
+    @property
+    def type(self) -> str:
+        """The name this error has in history."""
+        return type(self).__name__
+
+
+class DeclarationError(PerdureError, ValueError):
+    """Something declared in code is wrong. Raised when the `App` is built, before any worker polls; mend the code."""
+
+
+class InvalidRequest(PerdureError, ValueError):
+    """What was sent can't be used: a missing or unknown field, a wrong type, a prompt that is too large.
+
+    An update is refused with it and nothing is recorded; a start fails at once with it. Mend the request, send again.
+    """
+
+
+class UnknownAgent(PerdureError, LookupError):
+    """No agent of that name is served. The run fails at once, naming the known ones; start a worker that serves it."""
+
+
+class LimitExceeded(PerdureError):
+    """A limit of the run (requests, tool calls, tokens, cost, deadline) is used up. The run fails; its transcript stays
+    readable. Raise the limit and start again."""
+
+
+class ModelFailed(PerdureError):
+    """The model couldn't be asked: a permanent error of the provider, or the retries are used up. The run fails."""
+
+
+class AgentFailed(PerdureError):
+    """The agent itself ended the run. In history its `type` is the original error's name where it has one."""
+
+
+class ArgumentsNotCarried(PerdureError, ValueError):
+    """A tool's arguments lose something when they are written as JSON, so what was shown wouldn't be what runs.
+
+    Not retried; the run fails, naming the field. Change the argument's type.
+    """
+
+
+class OutputTooLarge(PerdureError, ValueError):
+    """A value is larger than Temporal carries (2 MB a payload). Not retried; the message names the sizes."""
+
+
+class TranscriptMismatch(PerdureError):
+    """The transcript a worker has or was given isn't the one the workflow names. Retried 3 times after asking anew."""
+
+
+class InternalError(PerdureError):
+    """perdure itself is at fault. The run fails with the original message instead of hanging; please report it."""

@@ -1,0 +1,1 @@
+"""Tools from elsewhere. Empty in this version."""

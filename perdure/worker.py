@@ -1,0 +1,117 @@
+"""Build and run a worker. `python -m perdure.worker module:app` and `perdure worker module:app` are the same."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+
+from temporalio.client import Client
+from temporalio.worker import Worker
+
+from perdure.activities.model_request import ModelRequests
+from perdure.activities.prepare_run import PrepareRun
+from perdure.activities.runtime import Runtime
+from perdure.activities.settle import Settle
+from perdure.activities.tool_call import ToolCalls
+from perdure.app import App
+from perdure.contracts import TASK_QUEUE
+from perdure.errors import DeclarationError
+from perdure.workflows.agent import AgentWorkflow
+
+STICKY_TIMEOUT = timedelta(seconds=3)
+"""After a crash the next workflow task waits this long for the old worker; Temporal's default of 10 s delays a restart."""
+HEARTBEAT_THROTTLE = timedelta(milliseconds=100)
+"""Live text is as old as this; Temporal's default of 60 s would show none of it."""
+GRACE = timedelta(seconds=30)
+"""What running activities get to end when the worker is told to stop. Temporal's default is none."""
+
+
+def worker(
+    client: Client,
+    runtime: Runtime,
+    *,
+    task_queue: str = TASK_QUEUE,
+    grace: timedelta = GRACE,
+    max_cached_workflows: int = 1000,
+    max_concurrent_activities: int = 200,
+) -> Worker:
+    """A Temporal worker for a runtime that is open. Use `serving` unless you build the worker's life yourself."""
+    return Worker(
+        client,
+        task_queue=task_queue,
+        workflows=[AgentWorkflow],
+        activities=[
+            PrepareRun(runtime).prepare_run,
+            ModelRequests(runtime).model_request,
+            Settle(runtime).settle,
+            ToolCalls(runtime).tool_call,
+        ],
+        max_cached_workflows=max_cached_workflows,
+        max_concurrent_activities=max_concurrent_activities,
+        graceful_shutdown_timeout=grace,
+        sticky_queue_schedule_to_start_timeout=STICKY_TIMEOUT,
+        max_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
+        default_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
+    )
+
+
+@asynccontextmanager
+async def serving(
+    client: Client,
+    app: App,
+    *,
+    task_queue: str = TASK_QUEUE,
+    grace: timedelta = GRACE,
+    max_cached_workflows: int = 1000,
+    max_concurrent_activities: int = 200,
+) -> AsyncIterator[Worker]:
+    """Serve `app` while the block runs: resources and agents are open, the worker polls.
+
+    `client` must use `perdure.converter.data_converter()`.
+    """
+    async with Runtime(app) as runtime:
+        built = worker(
+            client,
+            runtime,
+            task_queue=task_queue,
+            grace=grace,
+            max_cached_workflows=max_cached_workflows,
+            max_concurrent_activities=max_concurrent_activities,
+        )
+        async with built:
+            yield built
+
+
+def load_app(target: str) -> App:
+    """The `App` that `module:attribute` names. Raises `DeclarationError`, saying what is there instead."""
+    module_name, _, attribute = target.partition(":")
+    if not module_name or not attribute:
+        raise DeclarationError(f"{target!r} is not of the form module:attribute, as in acme.agents:app")
+    sys.path.insert(0, os.getcwd())
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name != module_name.split(".")[0] and error.name != module_name:
+            raise
+        raise DeclarationError(f"there is no module {module_name!r} in {os.getcwd()} or among the packages") from error
+    found = getattr(module, attribute, None)
+    if not isinstance(found, App):
+        known = sorted(name for name, value in vars(module).items() if isinstance(value, App))
+        raise DeclarationError(f"{target!r} is {type(found).__name__}, not an App. Apps in {module_name}: {known}")
+    return found
+
+
+def main() -> None:
+    """The entry point of `python -m perdure.worker`."""
+    from perdure.cli import main as cli
+
+    cli(["worker", *sys.argv[1:]])
+
+
+if __name__ == "__main__":
+    main()

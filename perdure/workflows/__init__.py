@@ -1,0 +1,1 @@
+"""The one workflow and its pure parts. Imports only the standard library, temporalio, contracts and errors."""

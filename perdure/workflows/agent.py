@@ -1,0 +1,134 @@
+"""The workflow that runs every agent.
+
+It is started with a `RunRequest`, asks a worker what it knows of the agent, and then alternates model requests and
+tool calls, each an activity, until the agent has an output. It holds no user code: it interprets the plans that
+activities return, so a deploy of an agent can't break a replay. It ends with a `RunResult`, a typed failure, or
+canceled; every tool call of its transcript then has exactly one outcome.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from temporalio import workflow
+from temporalio.common import RawValue
+
+with workflow.unsafe.imports_passed_through():
+    from perdure.contracts import (
+        WORKFLOW_TYPE,
+        Json,
+        Output,
+        RunRequest,
+        RunResult,
+        StatusView,
+        TranscriptPage,
+        TranscriptQuery,
+    )
+    from perdure.errors import InvalidRequest, LimitExceeded
+    from perdure.workflows import budget, details, requests
+    from perdure.workflows.entry import one_argument, typed
+    from perdure.workflows.sizes import fitting_result
+    from perdure.workflows.state import RunState
+    from perdure.workflows.turn import run_turn
+
+QUERIES = "status, transcript, audit"
+
+
+@workflow.defn(name=WORKFLOW_TYPE)
+class AgentWorkflow:
+    """Runs any agent of the task queue's workers. See the module."""
+
+    def __init__(self) -> None:
+        self._state = RunState()
+
+    @workflow.query(description="State, usage and open calls of the run")
+    def status(self, *raw: Any) -> StatusView:
+        """No argument is needed; one is ignored."""
+        return details.status(self._state)
+
+    @workflow.query(description='The conversation, in pages: {"start": 0, "max_bytes": 1500000}')
+    def transcript(self, *raw: Any) -> TranscriptPage:
+        """Without an argument: from the start."""
+        query = one_argument(raw, TranscriptQuery) if raw else TranscriptQuery()
+        return self._state.transcript.page(query.start, query.max_bytes)
+
+    @workflow.query(description="Who decided what")
+    def audit(self, *raw: Any) -> list[Json]:
+        """Empty: nothing in this version is decided by people."""
+        return []
+
+    @workflow.query(dynamic=True)
+    def unknown_query(self, name: str, args: Sequence[RawValue]) -> Any:
+        """Any other query: says which are known."""
+        raise InvalidRequest(f"there is no query {name!r}. Known queries: {QUERIES}")
+
+    @workflow.signal(dynamic=True)
+    def unknown_signal(self, name: str, args: Sequence[RawValue]) -> None:
+        """Any signal: kept in `rejected` of the query `status`, since a signal has no answer."""
+        self._state.reject(name, f"there is no signal {name!r}", workflow.now())
+
+    @workflow.update(dynamic=True)
+    async def unknown_update(self, name: str, args: Sequence[RawValue]) -> Any:
+        """Never runs: the validator refuses."""
+        return None
+
+    @unknown_update.validator
+    def refuse_update(self, name: str, args: Sequence[RawValue]) -> None:
+        """Any update: refused, and nothing is recorded."""
+        raise InvalidRequest(f"there is no update {name!r} in this version")
+
+    @workflow.run
+    async def run(self, *raw: Any) -> RunResult:
+        """The one argument is a `RunRequest`."""
+        return await typed(self._run(raw))
+
+    async def _run(self, raw: tuple[Any, ...]) -> RunResult:
+        state = self._state
+        state.started = workflow.now()
+        state.request = one_argument(raw, RunRequest)
+        try:
+            output = await self._turn_within_deadline()
+            result = fitting_result(self._result(output))
+            state.done = True
+            return result
+        finally:
+            details.mark_status(state, "done")
+            details.show(state)
+
+    async def _turn_within_deadline(self) -> Output:
+        state = self._state
+        request = state.request
+        assert request is not None
+        state.plan = await requests.prepare_run(request)
+        state.limits = budget.lowered(state.plan.limits, request.limits)
+        self._open_transcript(request)
+        details.mark_status(state, "running")
+        details.show(state)
+        if state.limits.deadline is None:
+            return await run_turn(state)
+        try:
+            async with asyncio.timeout(state.limits.deadline.total_seconds()):
+                return await run_turn(state)
+        except TimeoutError as error:
+            raise LimitExceeded(f"the run's deadline of {state.limits.deadline} has passed") from error
+
+    def _open_transcript(self, request: RunRequest) -> None:
+        """The first entries: what the run is about, and the prompt."""
+        at = workflow.now().isoformat()
+        start: Json = {"kind": "start", "agent": request.agent, "at": at}
+        start |= {"params": request.params} if request.params is not None else {}
+        start |= {"metadata": request.metadata} if request.metadata else {}
+        self._state.transcript.append(start)
+        self._state.transcript.append({"kind": "user", "content": request.prompt, "at": at})
+
+    def _result(self, output: Output) -> RunResult:
+        state = self._state
+        return RunResult(
+            output=output.value,
+            output_type=output.type,
+            usage=state.usage,
+            turns=state.turn,
+            steps=state.step,
+        )

@@ -1,0 +1,77 @@
+"""What the Temporal Web UI shows of a run: Markdown in its current details, and search attributes."""
+
+from __future__ import annotations
+
+import re
+
+from temporalio import workflow
+from temporalio.common import SearchAttributeKey
+
+with workflow.unsafe.imports_passed_through():
+    from perdure.contracts import StatusView
+    from perdure.workflows.sizes import cut
+    from perdure.workflows.state import RunState
+
+AGENT_NAME = SearchAttributeKey.for_keyword("AgentName")
+AGENT_STATUS = SearchAttributeKey.for_keyword("AgentStatus")
+MAX_CALLS = 20
+MAX_ARGS = 500
+
+
+def status(state: RunState) -> StatusView:
+    """The answer of the query `status`."""
+    plan = state.plan
+    calls = list(state.open_calls.values())
+    return StatusView(
+        state="done" if state.done else "running",
+        agent=state.agent,
+        version=plan.version if plan else "",
+        model=plan.model if plan else "",
+        turn=state.turn,
+        step=state.step,
+        usage=state.usage,
+        open_calls=[{"call": call.key, "tool": call.tool, "args": call.args} for call in calls],
+        rejected=state.rejected,
+        rejected_count=state.rejected_count,
+    )
+
+
+def show(state: RunState) -> None:
+    """Set the current details. Costs no history."""
+    workflow.set_current_details(markdown(state))
+
+
+def mark_status(state: RunState, value: str) -> None:
+    """Upsert the search attributes that are registered, in one command."""
+    allowed = state.plan.search_attributes if state.plan else []
+    wanted = {AGENT_NAME: state.agent, AGENT_STATUS: value}
+    updates = [key.value_set(text) for key, text in wanted.items() if key.name in allowed]
+    if updates:
+        workflow.upsert_search_attributes(updates)
+
+
+def markdown(state: RunState) -> str:
+    """State, budget and open calls of a run. What a model or user wrote is escaped: the page would load its images."""
+    view = status(state)
+    usage = view.usage
+    cost = f", {usage.cost} USD" if usage.cost is not None else ""
+    lines = [
+        f"**{escape(view.agent)}** {escape(view.version)} · {escape(view.model)} · {view.state}",
+        "",
+        f"Turn {view.turn}, step {view.step}. {usage.requests} requests, {usage.tool_calls} tool calls, "
+        f"{usage.input_tokens} + {usage.output_tokens} tokens{cost}.",
+    ]
+    calls = list(state.open_calls.values())
+    if calls:
+        lines += ["", "| call | tool | arguments |", "|---|---|---|"]
+    lines += [f"| {call.key} | {escape(call.tool)} | {escape(cut(str(call.args), MAX_ARGS))} |" for call in calls[:MAX_CALLS]]
+    if len(calls) > MAX_CALLS:
+        lines += ["", f"… and {len(calls) - MAX_CALLS} more calls"]
+    if view.rejected_count:
+        lines += ["", f"{view.rejected_count} signals could not be used: see the query `status`."]
+    return "\n".join(lines)
+
+
+def escape(text: str) -> str:
+    """`text` with everything escaped that Markdown or HTML gives a meaning to, on one line."""
+    return re.sub(r"([\\`*_{}\[\]()<>#+!|~&-])", r"\\\1", " ".join(text.split()))

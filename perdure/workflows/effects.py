@@ -1,0 +1,56 @@
+"""What a lost or failed tool activity means for the call, by its effect class. Pure functions; design §7."""
+
+from __future__ import annotations
+
+from temporalio import workflow
+from temporalio.exceptions import (
+    ActivityError,
+    ApplicationError,
+    CancelledError,
+    FailureError,
+    TimeoutError,
+    TimeoutType,
+    is_cancelled_exception,
+)
+
+with workflow.unsafe.imports_passed_through():
+    from perdure.contracts import CallOutcome, Fault, OutcomeKind, PlannedCall
+    from perdure.workflows.sizes import cut
+
+MAY_HAVE_RUN = "The call was interrupted: it may or may not have run. Check before you repeat it."
+
+
+def outcome_of_failure(call: PlannedCall, failure: FailureError) -> CallOutcome:
+    """The outcome of a call whose activity failed instead of answering."""
+    cause = failure.cause if isinstance(failure, ActivityError) else failure
+    if is_cancelled_exception(failure) or isinstance(cause, CancelledError):
+        return _cancelled(call)
+    if isinstance(cause, TimeoutError):
+        return _timed_out(call, cause.type)
+    if isinstance(cause, ApplicationError) and cause.type == "NotRun":
+        return told(call, "failed", str(cause.message))
+    kind: OutcomeKind = "unknown" if call.options.effect == "unsafe" else "failed"
+    return told(call, kind, MAY_HAVE_RUN if kind == "unknown" else "The call failed and was given up.")
+
+
+def _cancelled(call: PlannedCall) -> CallOutcome:
+    if call.options.effect == "unsafe":
+        return told(call, "unknown", f"The run was cancelled. {MAY_HAVE_RUN}")
+    return told(call, "cancelled", "The call was cancelled with the run.")
+
+
+def _timed_out(call: PlannedCall, type: TimeoutType | None) -> CallOutcome:
+    if type == TimeoutType.SCHEDULE_TO_START:
+        return told(call, "failed", "The call was never started: no worker took it in time.")
+    if call.options.on_timeout == "fail" and type == TimeoutType.START_TO_CLOSE:
+        message = f"tool {call.tool!r} did not end within {call.options.start_to_close:g} s"
+        return told(call, "unknown", MAY_HAVE_RUN, Fault(type="ToolTimeout", message=message))
+    if call.options.effect == "unsafe":
+        return told(call, "unknown", f"The call did not answer in time. {MAY_HAVE_RUN}")
+    return told(call, "failed", "The call did not answer in time, also when it was repeated.")
+
+
+def told(call: PlannedCall, kind: OutcomeKind, text: str, error: Fault | None = None) -> CallOutcome:
+    """An outcome that the workflow itself writes: `text` is what the model is told."""
+    outcome = CallOutcome(key=call.key, tool_call_id=call.tool_call_id, tool=call.tool, kind=kind, text=cut(text))
+    return outcome if error is None else outcome.model_copy(update={"error": error})

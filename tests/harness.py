@@ -1,0 +1,148 @@
+"""What tests of behaviour share: a worker around an app, runs on it, and what must hold after every run."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, ToolCallPart, ToolReturnPart
+from temporalio.api.enums.v1 import EventType
+from temporalio.client import Client, WorkflowFailureError, WorkflowHandle, WorkflowHistory
+from temporalio.contrib.pydantic import pydantic_data_converter
+from temporalio.exceptions import ApplicationError
+from temporalio.worker import Replayer, Worker
+
+from perdure import App
+from perdure.activities.runtime import Runtime
+from perdure.activities.transcript import Conversation
+from perdure.contracts import TranscriptPage
+from perdure.worker import serving
+from perdure.workflows.agent import AgentWorkflow
+
+Handle = WorkflowHandle[Any, Any]
+TIMEOUT = timedelta(seconds=60)
+"""A hang is a failure that must show."""
+
+
+@dataclass
+class Runs:
+    """Starts runs on a queue of its own and remembers them."""
+
+    client: Client
+    task_queue: str
+    worker: Worker | None = None
+    runtime: Runtime | None = None
+    handles: list[Handle] = field(default_factory=list[Handle])
+
+    async def start(self, agent: str, prompt: Any, *, timeout: timedelta = TIMEOUT, **request: Any) -> Handle:
+        """Start a run with the plain JSON a stranger would send."""
+        handle: Handle = await self.client.start_workflow(
+            "AgentWorkflow",
+            {"agent": agent, "prompt": prompt, **request},
+            id=f"run-{uuid.uuid4().hex[:12]}",
+            task_queue=self.task_queue,
+            execution_timeout=timeout,
+        )
+        self.handles.append(handle)
+        return handle
+
+    async def run(self, agent: str, prompt: Any, **request: Any) -> dict[str, Any]:
+        """Start a run and return its result, as JSON."""
+        return await (await self.start(agent, prompt, **request)).result()
+
+    async def failure(self, agent: str, prompt: Any, **request: Any) -> ApplicationError:
+        """Start a run that must fail, and return its typed failure."""
+        return await failure_of(await self.start(agent, prompt, **request))
+
+
+async def failure_of(handle: Handle) -> ApplicationError:
+    """The typed failure of a run that must fail."""
+    try:
+        result = await handle.result()
+    except WorkflowFailureError as error:
+        assert isinstance(error.cause, ApplicationError), error.cause
+        return error.cause
+    raise AssertionError(f"the run should have failed and returned {result!r}")
+
+
+@asynccontextmanager
+async def working(
+    client: Client, app: App, *, cache: int = 1000, task_queue: str | None = None, check: bool = True, **options: Any
+) -> AsyncIterator[Runs]:
+    """A worker for `app` on a fresh queue. When the block has ended, what must hold of its runs is checked."""
+    runs = Runs(client, task_queue or f"q-{uuid.uuid4().hex[:12]}")
+    options.setdefault("grace", timedelta(seconds=1))
+    async with serving(client, app, task_queue=runs.task_queue, max_cached_workflows=cache, **options) as worker:
+        runs.worker = worker
+        yield runs
+        if check:
+            for handle in runs.handles:
+                await check_run(handle)
+
+
+async def check_run(handle: Handle) -> None:
+    """The invariants of every run: it replays, no workflow task failed, each call has exactly one answer."""
+    history = await handle.fetch_history()
+    failed = [event for event in history.events if event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED]
+    assert not failed, failed[0].workflow_task_failed_event_attributes.failure.message
+    await replay(history)
+    check_answers(await messages(handle))
+
+
+async def replay(history: WorkflowHistory) -> None:
+    """Replay a history with a freshly loaded workflow. Raises on nondeterminism."""
+    await Replayer(workflows=[AgentWorkflow], data_converter=pydantic_data_converter).replay_workflow(history)
+
+
+async def conversation(handle: Handle) -> Conversation:
+    """The whole transcript of a run, read page by page."""
+    entries: list[dict[str, Any]] = []
+    while True:
+        page: TranscriptPage = await handle.query("transcript", {"start": len(entries)}, result_type=TranscriptPage)
+        entries += page.entries
+        if len(entries) >= page.total:
+            return Conversation().extended(entries)
+
+
+async def messages(handle: Handle) -> list[ModelMessage]:
+    """The messages of a run, with the answers that no model has read yet."""
+    whole = await conversation(handle)
+    return [*whole.messages, *([whole.request()] if whole.pending else [])]
+
+
+def check_answers(conversation: Sequence[ModelMessage]) -> None:
+    """Every call has exactly one answer with its id, in the next request, and no answer lacks a call."""
+    for index, message in enumerate(conversation):
+        if not isinstance(message, ModelResponse):
+            continue
+        calls = [part.tool_call_id for part in message.parts if isinstance(part, ToolCallPart)]
+        following = conversation[index + 1] if index + 1 < len(conversation) else ModelRequest(parts=[])
+        answers = [part.tool_call_id for part in following.parts if isinstance(part, ToolReturnPart)]
+        assert sorted(calls) == sorted(answers), f"calls {calls} were answered {answers}"
+
+
+async def activities(handle: Handle) -> list[str]:
+    """The types of the activities of a run, in the order they were scheduled."""
+    history = await handle.fetch_history()
+    return [
+        event.activity_task_scheduled_event_attributes.activity_type.name
+        for event in history.events
+        if event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED
+    ]
+
+
+async def until(condition: Callable[[], bool | Awaitable[bool]], *, seconds: float = 20.0) -> None:
+    """Wait until `condition` holds; it may be a coroutine function that asks the server."""
+    import asyncio
+    import inspect
+
+    async with asyncio.timeout(seconds):
+        while True:
+            value = condition()
+            if await value if inspect.isawaitable(value) else value:
+                return
+            await asyncio.sleep(0.02)
