@@ -73,7 +73,7 @@ def _tool_names(toolset: AbstractToolset[Any]) -> list[str] | None:
             new = {old: new for new, old in toolset.name_map.items()}
             return None if names is None else [new.get(name, name) for name in names]
         case WrapperToolset():
-            return _tool_names(cast("WrapperToolset[Any]", toolset).wrapped)
+            return _tool_names(toolset.wrapped)
         case _:
             return None
 
@@ -90,7 +90,7 @@ def _check_toolset(toolset: AbstractToolset[Any], where: str) -> None:
                 "ids are wire format, so keep them once runs exist"
             )
         if isinstance(part, FunctionToolset):
-            _check_functions(cast("FunctionToolset[Any]", part), where)
+            _check_functions(part, where)
 
 
 def _check_functions(toolset: FunctionToolset[Any], where: str) -> None:
@@ -123,7 +123,7 @@ def _write_only(schema: Any, path: str = "") -> str | None:
 def _every(toolset: AbstractToolset[Any]) -> Iterator[AbstractToolset[Any]]:
     yield toolset
     if isinstance(toolset, WrapperToolset):
-        yield from _every(cast("WrapperToolset[Any]", toolset).wrapped)
+        yield from _every(toolset.wrapped)
     elif isinstance(toolset, CombinedToolset):
         for part in toolset.toolsets:
             yield from _every(part)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
@@ -69,7 +68,7 @@ async def serving(
     grace: timedelta = GRACE,
     max_cached_workflows: int = 1000,
     max_concurrent_activities: int = 200,
-) -> AsyncIterator[Worker]:
+) -> AsyncGenerator[Worker]:
     """Serve `app` while the block runs: resources and agents are open, the worker polls.
 
     `client` must use `perdure.converter.data_converter()`.

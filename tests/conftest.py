@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sysconfig
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
@@ -33,9 +33,9 @@ def server_arguments(*more: str) -> list[str]:
 
 
 @pytest.fixture(scope="session")
-async def environment() -> AsyncIterator[WorkflowEnvironment]:
+async def environment() -> AsyncGenerator[WorkflowEnvironment]:
     """The server. Stopped by its own process id when the session ends."""
-    async with await WorkflowEnvironment.start_local(
+    async with await WorkflowEnvironment.start_local(  # pyright: ignore[reportUnknownMemberType]
         data_converter=data_converter(),
         search_attributes=[SearchAttributeKey.for_keyword(name) for name in ATTRIBUTES],
         dev_server_existing_path=temporal_binary(),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -72,7 +72,7 @@ async def failure_of(handle: Handle) -> ApplicationError:
 @asynccontextmanager
 async def working(
     client: Client, app: App, *, cache: int = 1000, task_queue: str | None = None, check: bool = True, **options: Any
-) -> AsyncIterator[Runs]:
+) -> AsyncGenerator[Runs]:
     """A worker for `app` on a fresh queue. When the block has ended, what must hold of its runs is checked."""
     runs = Runs(client, task_queue or f"q-{uuid.uuid4().hex[:12]}")
     options.setdefault("grace", timedelta(seconds=1))

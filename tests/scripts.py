@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 from pydantic_ai.messages import ModelMessage, ModelResponse, ModelResponsePart, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
@@ -51,15 +51,16 @@ class Script:
 
 def answer(turn: Turn, messages: list[ModelMessage], info: AgentInfo, done: int) -> ModelResponse:
     """A turn as a response. Ids of calls are `c<turn>.<index>`, so that two runs of a script are equal."""
-    if callable(turn) and not isinstance(turn, ModelResponse):
-        turn = turn(messages, info)
+    if isinstance(turn, Callable):
+        turn = cast("Turn", turn(messages, info))
     if isinstance(turn, ModelResponse):
         return turn
     if isinstance(turn, str):
         return ModelResponse(parts=[TextPart(turn)])
     if isinstance(turn, dict):
-        turn = [ToolCallPart(name, args) for name, args in turn.items()]
-    return ModelResponse(parts=numbered(turn, done))
+        calls = cast("dict[str, Any]", turn)
+        return ModelResponse(parts=numbered([ToolCallPart(name, args) for name, args in calls.items()], done))
+    return ModelResponse(parts=numbered(cast("list[ModelResponsePart]", turn), done))
 
 
 def numbered(parts: Sequence[ModelResponsePart], turn: int) -> list[ModelResponsePart]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
@@ -101,7 +101,7 @@ class Transcripts:
         self._bytes -= conversation.size if conversation else 0
 
     @asynccontextmanager
-    async def _one_at_a_time(self, workflow_id: str) -> AsyncIterator[None]:
+    async def _one_at_a_time(self, workflow_id: str) -> AsyncGenerator[None]:
         lock, users = self._locks.get(workflow_id, (asyncio.Lock(), 0))
         self._locks[workflow_id] = lock, users + 1
         try:

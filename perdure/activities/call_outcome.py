@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic_ai import AgentRun, DeferredToolRequests, ModelRequestNode
+from pydantic_ai import AgentRun, DeferredToolRequests
 from pydantic_ai.exceptions import UnexpectedModelBehavior, UserError
 from pydantic_ai.messages import ToolReturnPart
-from pydantic_graph import End
 from temporalio.exceptions import ApplicationError
 
 from perdure.activities.carry import NotCarried, dump_parts, run_usage, usage_between
+from perdure.activities.drive import asked_again, ended_with
 from perdure.activities.faults import fault_of, log_error
 from perdure.contracts import MAX_PAYLOAD, CallOutcome, Fault, Json, OutcomeKind, PlannedCall, Usage, payload_size
 from perdure.errors import InternalError
@@ -27,11 +27,11 @@ KINDS: dict[str, OutcomeKind] = {
 def outcome_of_run(call: PlannedCall, node: Any, run: AgentRun[Any, Any], before: Usage) -> CallOutcome:
     """The outcome where the tool returned, asked for a retry, failed in words, or deferred itself."""
     usage = usage_between(run_usage(before), run.usage)
-    if isinstance(node, End) and isinstance(node.data.output, DeferredToolRequests):
-        return _deferred(call, node.data.output).model_copy(update={"usage": usage})
-    if not isinstance(node, ModelRequestNode):
+    if (end := ended_with(node)) is not None and isinstance(end.output, DeferredToolRequests):
+        return _deferred(call, end.output).model_copy(update={"usage": usage})
+    parts = asked_again(node)
+    if parts is None:
         raise InternalError(f"expected the answer to a call, got {type(node).__name__}")
-    parts = node.request.parts
     answer = next(part for part in parts if isinstance(part, ToolReturnPart) and part.tool_call_id == call.tool_call_id)
     if answer.retry is not None and answer.retry.cause == "unknown_tool":
         return written(call, "failed", f"The tool {call.tool!r} is gone: it is no longer one of the agent's tools.")

@@ -137,14 +137,14 @@ def same(left: Any, right: Any) -> bool:
     if type(left) is not type(right):
         return False
     if isinstance(left, BaseModel):
-        return same(dict(left), dict(right))
-    if dataclasses.is_dataclass(left):
+        return same(left.__dict__, right.__dict__)
+    if dataclasses.is_dataclass(left) and not isinstance(left, type):
         return all(same(getattr(left, field.name), getattr(right, field.name)) for field in dataclasses.fields(left))
     if isinstance(left, Mapping):
         pairs = cast("Mapping[Any, Any]", left), cast("Mapping[Any, Any]", right)
         return pairs[0].keys() == pairs[1].keys() and all(same(pairs[0][key], pairs[1][key]) for key in pairs[0])
     if isinstance(left, list | tuple):
-        items = cast("Sequence[Any]", left), cast("Sequence[Any]", right)
+        items = tuple(cast("Sequence[Any]", left)), tuple(cast("Sequence[Any]", right))
         return len(items[0]) == len(items[1]) and all(same(a, b) for a, b in zip(*items, strict=True))
     if type(left).__eq__ is object.__eq__:
         return same(vars(left), vars(right)) if hasattr(left, "__dict__") else False

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
-from pydantic_ai import DeferredToolRequests, UsageLimits
-from pydantic_ai.messages import ModelMessage
+from pydantic_ai import DeferredToolRequests, ModelRequestNode, UsageLimits
+from pydantic_ai.messages import ModelMessage, ModelRequestPart
 from pydantic_ai.models import Model
+from pydantic_ai.result import FinalResult
 from pydantic_ai.run import AgentRun
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.usage import RunUsage
+from pydantic_graph import End
 from temporalio import activity
 
 from perdure.activities.carry import run_usage
@@ -22,7 +24,7 @@ from perdure.activities.transcript import Conversation
 from perdure.agent import DurableAgent
 from perdure.contracts import RetryState, Seen, StepInput, ToolInput
 
-NO_PROVIDER_RETRIES = ModelSettings(**{"max_retries": 0})  # pyright: ignore[reportCallIssue]
+NO_PROVIDER_RETRIES = cast("ModelSettings", {"max_retries": 0})
 """Temporal retries a model request; a client that did so too would multiply the attempts."""
 
 
@@ -62,7 +64,7 @@ async def place(runtime: Runtime, input: StepInput | ToolInput, seen: Seen) -> P
 @asynccontextmanager
 async def opened(
     here: Place, seam: Seam, messages: Sequence[ModelMessage], prompt: Any = None
-) -> AsyncIterator[AgentRun[Any, Any]]:
+) -> AsyncGenerator[AgentRun[Any, Any]]:
     """A run of the agent with its own output type, also allowed to end with collected calls, seeded with the counts.
 
     `run.ctx` is used for the seeds alone; what is touched there is pinned by tests/test_pydantic_ai_contract.py.
@@ -93,6 +95,21 @@ async def opened(
         if prompt is None:
             deps.prompt = here.conversation.prompt
         yield run
+
+
+async def advance(run: AgentRun[Any, Any], node: Any) -> Any:
+    """Run one node and return the next."""
+    return await run.next(node)
+
+
+def ended_with(node: Any) -> FinalResult[Any] | None:
+    """What a run of the agent ended with; `None` where it goes on with a request."""
+    return cast("End[FinalResult[Any]]", node).data if isinstance(node, End) else None
+
+
+def asked_again(node: Any) -> list[ModelRequestPart] | None:
+    """The parts of the request a run goes on with; `None` where it doesn't."""
+    return list(cast("ModelRequestNode[Any, Any]", node).request.parts) if isinstance(node, ModelRequestNode) else None
 
 
 def _can_count(model: Model) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import timedelta
 
@@ -32,7 +32,7 @@ UNKNOWN_AGENT_RETRY = timedelta(seconds=60)
 
 
 @contextmanager
-def provider_errors() -> Iterator[None]:
+def provider_errors() -> Generator[None]:
     """Around a model request: raise what Temporal should make of each error.
 
     Temporal owns the retries; the provider client's own are off. `Retry-After` becomes the delay of the next attempt.

@@ -6,12 +6,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pydantic_ai import AgentRun, DeferredToolRequests, ModelRequestNode
+from pydantic_ai import AgentRun, DeferredToolRequests
 from pydantic_ai.messages import ModelRequest, ModelRequestPart, ModelResponse, ToolCallPart, ToolReturnPart
-from pydantic_graph import End
 
 from perdure.activities.carry import dump_parts, dump_response, run_usage, usage_between
-from perdure.activities.drive import Place
+from perdure.activities.drive import Place, asked_again, ended_with
 from perdure.activities.output import dump_output
 from perdure.activities.plan import planned_calls
 from perdure.activities.seam import Seam
@@ -108,13 +107,13 @@ def _end_of(end: Finished) -> dict[str, Any]:
     if end.error is not None or end.response is None:
         return {}
     update: dict[str, Any] = {"retried": _has_retried(end)}
-    if not isinstance(end.node, End):
+    result = ended_with(end.node)
+    if result is None:
         return update
-    output = end.node.data.output
-    if isinstance(output, DeferredToolRequests):
+    if isinstance(result.output, DeferredToolRequests):
         durable = end.here.durable
-        return update | {"calls": planned_calls(durable, end.seam, end.response, output, end.here.step)}
-    return update | {"output": dump_output(end.here.durable.agent.output_type, output)}
+        return update | {"calls": planned_calls(durable, end.seam, end.response, result.output, end.here.step)}
+    return update | {"output": dump_output(end.here.durable.agent.output_type, result.output)}
 
 
 def _has_retried(end: Finished) -> bool:
@@ -131,10 +130,10 @@ def answers(end: Finished) -> list[ModelRequestPart]:
     """The parts that answer the response, as far as the step itself has answers."""
     if end.skipped:
         return [returned(call, SKIPPED, "success") for call in end.skipped]
-    if isinstance(end.node, ModelRequestNode):
-        return list(end.node.request.parts)
+    if (parts := asked_again(end.node)) is not None:
+        return parts
     last = end.run.ctx.state.message_history[-1]
-    return list(last.parts) if isinstance(end.node, End) and isinstance(last, ModelRequest) else []
+    return list(last.parts) if ended_with(end.node) and isinstance(last, ModelRequest) else []
 
 
 def unanswered(calls: Sequence[ToolCallPart]) -> list[ToolReturnPart]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from temporalio import activity
@@ -19,7 +19,7 @@ MAX_TEXT = 20_000
 
 
 @asynccontextmanager
-async def heartbeats() -> AsyncIterator[Live]:
+async def heartbeats() -> AsyncGenerator[Live]:
     """Heartbeat in the background while the block runs. Details: one object with `attempt` and `text`.
 
     A reader who sees another `attempt` drops what it showed before: a repeated model request starts its text anew.

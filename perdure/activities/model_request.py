@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from copy import copy
+from typing import Any, cast
 
 from pydantic_ai import AgentRun, CallToolsNode, ModelRequestNode
-from pydantic_ai.messages import ModelResponse, ToolCallPart
-from pydantic_graph import End
+from pydantic_ai.messages import UserPromptPart
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from perdure.activities.carry import NotCarried
-from perdure.activities.drive import Place, opened, place
+from perdure.activities.drive import Place, advance, ended_with, opened, place
 from perdure.activities.faults import fault_of, log_error, provider_errors
 from perdure.activities.finish import Finished, finished_step, without_calls
 from perdure.activities.live import heartbeats
@@ -61,8 +61,7 @@ async def _request(here: Place, live: Live, input: StepInput) -> Step:
         end = Finished(here=here, seam=seam, run=run, before=input.usage)
         try:
             end.node = await _ask(run, here, live)
-            if isinstance(end.node, CallToolsNode):
-                await _decide(end, end.node)
+            await _decide(end)
         except (asyncio.CancelledError, ApplicationError):
             raise
         except Exception as error:
@@ -82,31 +81,31 @@ def first_or_next(conversation: Conversation) -> tuple[list[Any], Any]:
     The first request of a run is made from the prompt, since only then does Pydantic AI add system prompts.
     """
     pending = conversation.request()
-    only_prompt = [part for part in pending.parts if part.part_kind == "user-prompt"] == list(pending.parts)
-    if conversation.messages or not only_prompt or len(pending.parts) != 1:
-        return [*conversation.messages, pending], None
-    return [], pending.parts[0].content
+    if not conversation.messages and len(pending.parts) == 1 and isinstance(pending.parts[0], UserPromptPart):
+        return [], pending.parts[0].content
+    return [*conversation.messages, pending], None
 
 
 async def _ask(run: AgentRun[Any, Any], here: Place, live: Live) -> Node:
     """Drive the agent up to the model's answer."""
-    node: Node = await run.next(run.next_node)  # pyright: ignore[reportArgumentType]
+    node = await advance(run, run.next_node)
     if isinstance(node, ModelRequestNode) and can_stream(here.model):
-        async with node.stream(run.ctx) as stream:
+        async with cast("ModelRequestNode[Any, Any]", node).stream(run.ctx) as stream:
             async for event in stream:
                 show(live, event)
-    return await run.next(node)
+    return await advance(run, node)
 
 
-async def _decide(end: Finished, node: CallToolsNode[Any, Any]) -> None:
-    """Let Pydantic AI validate the calls and the output of the response."""
-    response = node.model_response
-    if await _text_wins(end, node):
+async def _decide(end: Finished) -> None:
+    """Let Pydantic AI validate the calls and the output of the response, unless a hook wants another request."""
+    if not isinstance(end.node, CallToolsNode):
         return
-    node.model_response = response
+    node = cast("CallToolsNode[Any, Any]", end.node)
+    if await _text_wins(end, copy(node)):
+        return
     if end.settles_later():
-        node.model_response = without_calls(response, end.output_names())
-    end.node = await end.run.next(node)
+        node.model_response = without_calls(node.model_response, end.output_names())
+    end.node = await advance(end.run, node)
 
 
 async def _text_wins(end: Finished, node: CallToolsNode[Any, Any]) -> bool:
@@ -122,13 +121,9 @@ async def _text_wins(end: Finished, node: CallToolsNode[Any, Any]) -> bool:
     deps.max_output_retries = used + 1
     response = node.model_response
     node.model_response = without_calls(response, {call.tool_name for call in response.tool_calls})
-    result = await end.run.next(node)
+    result = await advance(end.run, node)
     state.output_retries_used, deps.max_output_retries = used, most
-    if not isinstance(result, End):
+    if ended_with(result) is None:
         return False
-    end.node, end.skipped = result, _calls(response)
+    end.node, end.skipped = result, response.tool_calls
     return True
-
-
-def _calls(response: ModelResponse) -> list[ToolCallPart]:
-    return list(response.tool_calls)

@@ -6,6 +6,8 @@ import types
 from collections.abc import Sequence
 from typing import Any, Union, cast, get_origin
 
+from pydantic_ai import NativeOutput, PromptedOutput
+
 from perdure.activities.carry import dump_value
 from perdure.contracts import Output
 
@@ -20,6 +22,6 @@ def _several(output_type: Any) -> bool:
     if isinstance(output_type, Sequence) and not isinstance(output_type, str):
         items = cast("Sequence[Any]", output_type)
         return len(items) > 1 or (len(items) == 1 and _several(items[0]))
-    if hasattr(output_type, "outputs"):  # NativeOutput, PromptedOutput
-        return _several(output_type.outputs)
+    if isinstance(output_type, NativeOutput | PromptedOutput):
+        return _several(cast("NativeOutput[Any]", output_type).outputs)
     return get_origin(output_type) in (Union, types.UnionType)

@@ -24,9 +24,13 @@ def planned_calls(
     planned: list[PlannedCall] = []
     for index, call in enumerate(response.tool_calls, start=1):
         if call.tool_call_id in collected:
-            action: Action = requests.kind(call.tool_call_id) if call.tool_call_id in external else _action(seam, call)
+            action = _external(requests, call) if call.tool_call_id in external else _action(seam, call)
             planned.append(_planned(durable, seam, call, f"{step}.{index}", action, requests.metadata))
     return planned
+
+
+def _external(requests: DeferredToolRequests, call: ToolCallPart) -> Action:
+    return "question" if requests.kind(call.tool_call_id) == "question" else "external"
 
 
 def _action(seam: Seam, call: ToolCallPart) -> Action:

@@ -11,12 +11,11 @@ from collections.abc import Sequence
 
 from pydantic_ai import CallToolsNode
 from pydantic_ai.messages import ToolCallPart, ToolReturnPart
-from pydantic_graph import End
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from perdure.activities.carry import dump_parts
-from perdure.activities.drive import Place, opened, place
+from perdure.activities.drive import Place, advance, ended_with, opened, place
 from perdure.activities.faults import fault_of, log_error, provider_errors
 from perdure.activities.finish import Finished, answers, returned, unanswered, without_calls
 from perdure.activities.live import heartbeats
@@ -53,7 +52,7 @@ async def _settle(here: Place, input: SettleInput) -> Settlement:
     seam = Seam(collect=True, retries=here.retries.tools, response=response)
     async with opened(here, seam, here.conversation.messages) as run:
         end = Finished(here=here, seam=seam, run=run, before=input.usage)
-        node = await run.next(run.next_node)  # pyright: ignore[reportArgumentType]
+        node = await advance(run, run.next_node)
         if not isinstance(node, CallToolsNode):
             raise InternalError(f"expected the response's calls, got {type(node).__name__}")
         others = {call.tool_name for call in response.tool_calls} - end.output_names()
@@ -62,7 +61,7 @@ async def _settle(here: Place, input: SettleInput) -> Settlement:
         if input.retried:
             return Settlement(parts=dump_parts(_not_used(outputs)))
         try:
-            end.node = await run.next(node)
+            end.node = await advance(run, node)
             return _settlement(end)
         except (asyncio.CancelledError, ApplicationError):
             raise
@@ -72,11 +71,10 @@ async def _settle(here: Place, input: SettleInput) -> Settlement:
 
 
 def _settlement(end: Finished) -> Settlement:
-    output = end.node.data.output if isinstance(end.node, End) else None
-    ended = isinstance(end.node, End)
+    result = ended_with(end.node)
     return Settlement(
         parts=dump_parts(answers(end)),
-        output=dump_output(end.here.durable.agent.output_type, output) if ended else None,
+        output=dump_output(end.here.durable.agent.output_type, result.output) if result else None,
         retries=end.retries(),
         usage=end.usage(),
     )

@@ -14,7 +14,7 @@ from temporalio.common import RawValue
 from temporalio.exceptions import ApplicationError
 
 from perdure.activities.call_outcome import outcome_of_error, outcome_of_run, written
-from perdure.activities.drive import Place, opened, place
+from perdure.activities.drive import Place, advance, opened, place
 from perdure.activities.faults import log_error
 from perdure.activities.live import heartbeats
 from perdure.activities.runtime import Runtime, not_run
@@ -101,8 +101,7 @@ async def _run(input: ToolInput, here: Place, live: Live) -> CallOutcome:
     history = [*here.conversation.messages[:-1], only_call(response, call.tool_call_id, call.args)]
     try:
         async with opened(here, seam, history) as run:
-            node = await run.next(run.next_node)  # pyright: ignore[reportArgumentType]
-            node = await run.next(node)  # pyright: ignore[reportArgumentType]
+            node = await advance(run, await advance(run, run.next_node))
             return outcome_of_run(call, node, run, input.usage)
     except asyncio.CancelledError:
         raise

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from decimal import Decimal
-from typing import TypeVar
 
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from perdure.contracts import Limits, Usage
     from perdure.errors import InvalidRequest, LimitExceeded
-
-
-_Number = TypeVar("_Number", int, float)
 
 
 def add_usage(total: Usage, more: Usage) -> Usage:
@@ -28,11 +25,11 @@ def add_usage(total: Usage, more: Usage) -> Usage:
         cost=sum(costs, Decimal(0)) if costs else None,
         unpriced_requests=total.unpriced_requests + more.unpriced_requests,
         more=_added(total.more, more.more),
-        details=_added(total.details, more.details),
+        details={name: int(count) for name, count in _added(total.details, more.details).items()},
     )
 
 
-def _added(left: dict[str, _Number], right: dict[str, _Number]) -> dict[str, _Number]:
+def _added(left: Mapping[str, float], right: Mapping[str, float]) -> dict[str, float]:
     return {name: left.get(name, 0) + right.get(name, 0) for name in sorted({*left, *right})}
 
 

@@ -47,7 +47,7 @@ def mark_status(state: RunState, value: str) -> None:
     wanted = {AGENT_NAME: state.agent, AGENT_STATUS: value}
     updates = [key.value_set(text) for key, text in wanted.items() if key.name in allowed]
     if updates:
-        workflow.upsert_search_attributes(updates)
+        workflow.upsert_search_attributes(updates)  # pyright: ignore[reportUnknownMemberType]
 
 
 def markdown(state: RunState) -> str:
