@@ -45,6 +45,10 @@ def chain_digest(digest: str, entry: Json) -> str:
     return hashlib.sha256(digest.encode() + canonical(entry)).hexdigest()
 
 
+def _is_empty(value: Any) -> bool:
+    return value is None or value is False or (isinstance(value, str | list | dict) and not value)
+
+
 class Sent(BaseModel):
     """What a person or program sends. Unknown fields are refused."""
 
@@ -58,11 +62,12 @@ class Recorded(BaseModel):
 
 
 class Compact(Recorded):
-    """What is in history many times: empty fields aren't written."""
+    """What is in history many times: empty fields aren't written. So no field may default to anything that is empty
+    and mean something else by it."""
 
     @model_serializer(mode="wrap")
     def _without_empty(self, handler: SerializerFunctionWrapHandler) -> Json:
-        return {name: value for name, value in handler(self).items() if value not in (None, [], {}, "")}
+        return {name: value for name, value in handler(self).items() if not _is_empty(value)}
 
 
 class Limits(BaseModel):
@@ -120,10 +125,10 @@ class Usage(Compact):
 
     @model_serializer(mode="wrap")
     def _without_empty(self, handler: SerializerFunctionWrapHandler) -> Json:
-        return {name: value for name, value in handler(self).items() if value not in (None, 0, {})}
+        return {name: value for name, value in handler(self).items() if not _is_empty(value) and value not in (0, 0.0)}
 
 
-class Output(Compact):
+class Output(Recorded):
     """A run's output, as JSON, with the name of its type where the agent has several."""
 
     value: Any = None

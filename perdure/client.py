@@ -1,0 +1,136 @@
+"""Start runs and look at them, from any Python program, without importing Pydantic AI."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from datetime import timedelta
+from typing import Any
+
+from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest, ListWorkflowExecutionsRequest
+from temporalio.client import Client
+from temporalio.common import WorkflowIDReusePolicy
+from temporalio.envconfig import ClientConfigProfile
+from temporalio.exceptions import WorkflowAlreadyStartedError
+from temporalio.service import RPCError, RPCStatusCode
+
+from perdure.client_errors import ClientError, NoAnswer, NoServer, NoSuchRun, RunExists, RunFailed
+from perdure.contracts import TASK_QUEUE, WORKFLOW_TYPE, Limits, RunRequest
+from perdure.converter import data_converter
+from perdure.errors import InvalidRequest
+from perdure.run import LiveText, Progress, RunHandle, RunSummary, summary
+
+__all__ = [
+    "ClientError",
+    "LiveText",
+    "NoAnswer",
+    "NoServer",
+    "NoSuchRun",
+    "PerdureClient",
+    "Progress",
+    "RunExists",
+    "RunFailed",
+    "RunHandle",
+    "RunSummary",
+    "connect",
+]
+
+DEFAULT_ADDRESS = "localhost:7233"
+CONNECT_TIMEOUT = 10.0
+"""Seconds to reach the server."""
+
+
+async def connect(
+    *, address: str | None = None, namespace: str | None = None, profile: str | None = None
+) -> PerdureClient:
+    """Connect as Temporal's environment configuration says; arguments win over it.
+
+    Read are `TEMPORAL_ADDRESS`, `TEMPORAL_NAMESPACE`, `TEMPORAL_API_KEY`, `TEMPORAL_TLS_*`, `TEMPORAL_PROFILE` and the
+    file `TEMPORAL_CONFIG_FILE`. Raises `NoServer`, or `ClientError` for a configuration or namespace that isn't there.
+    """
+    try:
+        config = ClientConfigProfile.load(profile).to_client_connect_config()
+    except (RuntimeError, OSError) as error:
+        raise ClientError(f"Temporal's client configuration can't be used: {error}") from error
+    config["target_host"] = target = address or config.get("target_host") or DEFAULT_ADDRESS
+    config["namespace"] = namespace or config.get("namespace") or "default"
+    try:
+        async with asyncio.timeout(CONNECT_TIMEOUT):
+            client = await Client.connect(**config, data_converter=data_converter())
+    except (RuntimeError, ValueError, OSError) as error:
+        reason = f"no answer within {CONNECT_TIMEOUT:g} s" if isinstance(error, OSError) else str(error)
+        raise NoServer(
+            f"no Temporal server at {target!r}: start one with `perdure dev`, or set TEMPORAL_ADDRESS ({reason})"
+        ) from error
+    await _check_namespace(client)
+    return PerdureClient(client)
+
+
+async def _check_namespace(client: Client) -> None:
+    try:
+        request = DescribeNamespaceRequest(namespace=client.namespace)
+        await client.workflow_service.describe_namespace(request, timeout=timedelta(seconds=CONNECT_TIMEOUT))
+    except RPCError as error:
+        if error.status == RPCStatusCode.NOT_FOUND:
+            raise ClientError(f"the server has no namespace {client.namespace!r}: set TEMPORAL_NAMESPACE") from error
+        # Not allowed to ask, or too slow: the first call that needs the namespace will tell.
+
+
+class PerdureClient:
+    """Starts runs and finds them. `client` is Temporal's own, with `perdure.converter.data_converter()`."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+
+    @property
+    def address(self) -> str:
+        """Host and port of the server."""
+        return self.client.service_client.config.target_host
+
+    async def start(
+        self,
+        agent: str,
+        prompt: str | list[Any],
+        *,
+        id: str | None = None,
+        params: Any = None,
+        model: str | None = None,
+        limits: Limits | None = None,
+        metadata: dict[str, Any] | None = None,
+        task_queue: str = TASK_QUEUE,
+    ) -> RunHandle:
+        """Start a run and return at once. Whether the agent exists is known to its worker: see `RunHandle.result`.
+
+        Raises `RunExists`, and `InvalidRequest` for a prompt, params or metadata that aren't JSON.
+        """
+        fields = {"agent": agent, "prompt": prompt, "params": params, "model": model, "limits": limits}
+        fields["metadata"] = metadata
+        given = {name: value for name, value in fields.items() if value is not None}
+        try:
+            # Only what was given is sent: of limits each field that is there counts.
+            request = RunRequest.model_validate(given).model_dump(mode="json", exclude_unset=True)
+        except ValueError as error:
+            raise InvalidRequest(f"the run can't be asked for: {error}") from error
+        id = id or f"{agent}-{uuid.uuid4().hex[:8]}"
+        try:
+            await self.client.start_workflow(
+                WORKFLOW_TYPE,
+                request,
+                id=id,
+                task_queue=task_queue,
+                id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
+            )
+        except WorkflowAlreadyStartedError as error:
+            raise RunExists(f"there is a run {id!r} already: choose another id, or see `perdure show {id}`") from error
+        return self.run(id)
+
+    def run(self, id: str) -> RunHandle:
+        """The run of that id. Nothing is asked yet: a run that isn't there raises `NoSuchRun` when it is used."""
+        return RunHandle(self.client, id)
+
+    async def list(self, query: str = "", *, limit: int = 50) -> list[RunSummary]:
+        """Runs, the latest first. `query` is more of Temporal's list filter: `ExecutionStatus="Running"`."""
+        where = f"WorkflowType = '{WORKFLOW_TYPE}'" + (f" AND ({query})" if query else "")
+        request = ListWorkflowExecutionsRequest(namespace=self.client.namespace, page_size=limit, query=where)
+        answer = await self.client.workflow_service.list_workflow_executions(request, retry=True)
+        return [summary(info) for info in answer.executions]
