@@ -9,7 +9,7 @@ from temporalio.worker import Replayer
 from benchmarks.model import build_agent, prompt_for
 from benchmarks.peer import Peer
 from perdure import App, DurableAgent, Limits, ToolPolicy
-from perdure.worker import build_worker
+from perdure.worker import serving
 from perdure.workflows.agent import AgentWorkflow
 
 QUEUE = "perdure"
@@ -27,7 +27,7 @@ def serve(client: Client) -> AbstractAsyncContextManager[object]:
     agent = DurableAgent(
         build_agent("bench"), policies={"fetch": ToolPolicy(effect="safe")}, limits=Limits(requests=LIMIT)
     )
-    return build_worker(client, App(agents=[agent]), task_queue=QUEUE)
+    return serving(client, App(agents=[agent]), task_queue=QUEUE)
 
 
 def replayer() -> Replayer:

@@ -13,7 +13,15 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, field_validator, model_serializer
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    field_validator,
+    model_serializer,
+)
 from pydantic_core import to_json
 
 WORKFLOW_TYPE = "AgentWorkflow"
@@ -38,6 +46,14 @@ def canonical(value: Any) -> bytes:
 def payload_size(value: Any) -> int:
     """Bytes of `value` (JSON or a model) as a payload."""
     return len(to_json(value))
+
+
+def validation_problems(error: ValueError, root: str) -> str:
+    """What a Pydantic `ValidationError` says, in one line: `root.field: message; …`."""
+    if not isinstance(error, ValidationError):
+        return f"{root}: {error}"
+    rows = error.errors(include_url=False, include_context=False)
+    return "; ".join(f"{'.'.join(map(str, (root, *row['loc'])))}: {row['msg']}" for row in rows[:10])
 
 
 def chain_digest(digest: str, entry: Json) -> str:

@@ -26,10 +26,13 @@ from pydantic_ai.providers.openai import OpenAIProvider
 from pydantic_ai.settings import ModelSettings
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from tests.openai_wire import USAGE, Call, Exchange, Json, Reply, complaint, error_body
+
+# A pool of idle connections would outlive the test, and be reported as unclosed.
+CLOSE = [("connection", "close")]
 
 
 @dataclass(frozen=True)
@@ -122,7 +125,7 @@ class Simulator:
         routes = [Route("/v1/chat/completions", self._complete, methods=["POST"])]
         app = Starlette(routes=routes, lifespan=self._lifespan)
         # `critical`: uvicorn logs each connection that is cut off on purpose as an error.
-        config = uvicorn.Config(app, log_config=None, log_level="critical", access_log=False, lifespan="on", ws="none")
+        config = uvicorn.Config(app, log_config=None, log_level="critical", lifespan="on", ws="none", headers=CLOSE)
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, args=([self._socket],), name="simulator")
 
@@ -167,7 +170,7 @@ class Simulator:
             return await self._play(self._next_turn(), body)
         except Exception as error:
             self._failures.append(error)  # raised on exit, where the test sees it
-            raise
+            return _refuse(HttpError(500, None, error_body(f"{error!r}", "simulator_failure"), retriable=False))
 
     def _next_turn(self) -> Turn:
         if not self.turns_left:
@@ -195,10 +198,10 @@ def _answer(exchange: Exchange, cut: Cut | None = None) -> Response:
     if exchange.request.get("stream"):
         pieces = exchange.events()[: cut.after if cut else None]
         breaks = cut is not None and not cut.clean
-        return _response(_send(pieces, breaks), media_type="text/event-stream")
+        return StreamingResponse(_send(pieces, breaks), media_type="text/event-stream")
     body = json.dumps(exchange.completion())
     pieces = [body[: len(body) // 2]] if cut else [body]
-    return _response(_send(pieces, cut is not None))
+    return StreamingResponse(_send(pieces, cut is not None), media_type="application/json")
 
 
 def _refuse(error: HttpError) -> Response:
@@ -207,7 +210,7 @@ def _refuse(error: HttpError) -> Response:
         headers["retry-after"] = str(error.retry_after)
     if not error.retriable:
         headers["x-should-retry"] = "false"
-    return _response(_send([json.dumps(error.body)], False), error.status, headers)
+    return JSONResponse(error.body, error.status, headers)
 
 
 async def _send(pieces: Sequence[str], breaks: bool) -> AsyncGenerator[str]:
@@ -215,13 +218,3 @@ async def _send(pieces: Sequence[str], breaks: bool) -> AsyncGenerator[str]:
         yield piece
     if breaks:
         raise CutOff
-
-
-def _response(
-    pieces: AsyncGenerator[str],
-    status: int = 200,
-    headers: dict[str, str] | None = None,
-    media_type: str = "application/json",
-) -> Response:
-    # Closed after each response: a pool of idle connections would outlive the event loop of the client's test.
-    return StreamingResponse(pieces, status, {"connection": "close", **(headers or {})}, media_type)

@@ -26,11 +26,11 @@ ARROWS: dict[str, set[str]] = {
     "app": {"agent", "checks", "contracts", "errors", "toolsets"},
     "activities": {"agent", "app", "checks", "context", "contracts", "errors", "toolsets"},
     "converter": {"contracts", "errors"},
-    "client": {"contracts", "converter", "errors"},
+    "client": {"client_errors", "contracts", "converter", "errors", "run"},
     "worker": {"activities", "agent", "app", "cli", "contracts", "converter", "errors", "workflows"},
 }
 """What each part may import of perdure, beside itself. `cli` and `__init__` may import everything, lazily."""
-WORKFLOW_IMPORTS = {"temporalio", "pydantic", "perdure", *sys.stdlib_module_names}
+WORKFLOW_IMPORTS = {"temporalio", "perdure", *sys.stdlib_module_names}
 
 
 def imports(path: Path) -> set[str]:

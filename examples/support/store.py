@@ -5,6 +5,7 @@ Safe with several processes: write-ahead log, a busy timeout, each call one tran
 
 import os
 import sqlite3
+import time
 from collections.abc import Generator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -77,8 +78,7 @@ class Store:
     def open(cls, path: Path | None = None) -> "Store":
         """The store at `path`, else at `PERDURE_SUPPORT_DB`, else `support.db` here; created on first use."""
         store = cls(path or Path(os.environ.get("PERDURE_SUPPORT_DB", "support.db")))
-        with closing(sqlite3.connect(store.path, timeout=BUSY_SECONDS)) as db:
-            db.execute("PRAGMA journal_mode = WAL")
+        _use_write_ahead_log(store.path)
         with store._transaction("IMMEDIATE") as db:
             _create(db)
         return store
@@ -132,6 +132,20 @@ class Store:
             db.execute(f"BEGIN {mode}")
             with db:  # commits, or rolls back on an exception
                 yield db
+
+
+def _use_write_ahead_log(path: Path) -> None:
+    """Set for good in the file. SQLite refuses at once while another process does the same, whatever the timeout."""
+    deadline = time.monotonic() + BUSY_SECONDS
+    with closing(sqlite3.connect(path, timeout=BUSY_SECONDS)) as db:
+        while True:
+            try:
+                db.execute("PRAGMA journal_mode = WAL")
+                return
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                    raise
+            time.sleep(0.01)
 
 
 def _create(db: sqlite3.Connection) -> None:

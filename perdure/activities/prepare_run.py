@@ -15,7 +15,7 @@ from temporalio.service import RPCError
 
 from perdure.activities.runtime import Runtime
 from perdure.agent import DurableAgent, seconds
-from perdure.contracts import MAX_PAYLOAD, RunPlan, RunRequest, payload_size
+from perdure.contracts import MAX_PAYLOAD, RunPlan, RunRequest, payload_size, validation_problems
 from perdure.errors import InvalidRequest, PerdureError
 
 SEARCH_ATTRIBUTES = ("AgentName", "AgentStatus")
@@ -60,9 +60,8 @@ class PrepareRun:
         try:
             PROMPT.validate_json(to_json(request.prompt))
         except ValidationError as error:
-            rows = error.errors(include_url=False, include_context=False)
-            problem = f"{'.'.join(map(str, rows[0]['loc']))}: {rows[0]['msg']}"
-            raise InvalidRequest(f"prompt is neither text nor a list of content parts: {problem}") from error
+            problems = validation_problems(error, "prompt")
+            raise InvalidRequest(f"the prompt is neither text nor a list of content parts: {problems}") from error
 
     async def _search_attributes(self) -> tuple[list[str], list[str]]:
         """The attributes that may be upserted, and why others may not. An upsert of an unknown one hangs the run."""

@@ -14,7 +14,7 @@ from temporalio.exceptions import ApplicationError
 from perdure.activities.cache import Transcripts
 from perdure.agent import DurableAgent
 from perdure.app import App
-from perdure.contracts import Json
+from perdure.contracts import Json, validation_problems
 from perdure.errors import InvalidRequest
 
 logger = logging.getLogger("perdure.worker")
@@ -69,9 +69,7 @@ class Runtime:
         try:
             return TypeAdapter(durable.params_type).validate_python(raw)
         except ValidationError as error:
-            rows = error.errors(include_url=False, include_context=False)
-            problems = "; ".join(f"params.{'.'.join(map(str, row['loc']))}: {row['msg']}" for row in rows[:10])
-            raise InvalidRequest(f"agent {durable.name!r}: {problems}") from error
+            raise InvalidRequest(f"agent {durable.name!r}: {validation_problems(error, 'params')}") from error
 
     async def deps(self, durable: DurableAgent, start: Json) -> Any:
         """The deps of one activity. They exist only on the worker."""

@@ -11,16 +11,16 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError, FailureError
 
 with workflow.unsafe.imports_passed_through():
+    from perdure.contracts import Sent, validation_problems
     from perdure.errors import InternalError, InvalidRequest, PerdureError
     from perdure.workflows.sizes import cut
 
 T = TypeVar("T")
-Model = TypeVar("Model", bound=BaseModel)
+Model = TypeVar("Model", bound="Sent")
 
 
 async def typed(work: Awaitable[T]) -> T:
@@ -52,10 +52,5 @@ def one_argument(raw: tuple[Any, ...], model: type[Model]) -> Model:
         raise InvalidRequest(f"expected one JSON object with the fields {known}; got {got}")
     try:
         return model.model_validate(raw[0])
-    except ValidationError as error:
-        raise InvalidRequest(f"{_problems(error)}. Known fields: {known}") from error
-
-
-def _problems(error: ValidationError) -> str:
-    rows = error.errors(include_url=False, include_context=False)
-    return "; ".join(f"{'.'.join(str(at) for at in row['loc']) or 'request'}: {row['msg']}" for row in rows[:10])
+    except ValueError as error:
+        raise InvalidRequest(f"{validation_problems(error, 'request')}. Known fields: {known}") from error

@@ -1,12 +1,14 @@
-"""Start runs and look at them, from any Python program, without importing Pydantic AI."""
+"""Connect to Temporal, start runs and find them."""
 
 from __future__ import annotations
 
 import asyncio
+import re
 import uuid
 from datetime import timedelta
 from typing import Any
 
+from pydantic import ValidationError
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest, ListWorkflowExecutionsRequest
 from temporalio.client import Client
 from temporalio.common import WorkflowIDReusePolicy
@@ -14,26 +16,11 @@ from temporalio.envconfig import ClientConfigProfile
 from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
 
-from perdure.client_errors import ClientError, NoAnswer, NoServer, NoSuchRun, RunExists, RunFailed
+from perdure.client.errors import ClientError, NoServer, RunExists
 from perdure.contracts import TASK_QUEUE, WORKFLOW_TYPE, Limits, RunRequest
 from perdure.converter import data_converter
 from perdure.errors import InvalidRequest
-from perdure.run import LiveText, Progress, RunHandle, RunSummary, summary
-
-__all__ = [
-    "ClientError",
-    "LiveText",
-    "NoAnswer",
-    "NoServer",
-    "NoSuchRun",
-    "PerdureClient",
-    "Progress",
-    "RunExists",
-    "RunFailed",
-    "RunHandle",
-    "RunSummary",
-    "connect",
-]
+from perdure.client.run import RunHandle, RunSummary, summary
 
 DEFAULT_ADDRESS = "localhost:7233"
 CONNECT_TIMEOUT = 10.0
@@ -58,12 +45,20 @@ async def connect(
         async with asyncio.timeout(CONNECT_TIMEOUT):
             client = await Client.connect(**config, data_converter=data_converter())
     except (RuntimeError, ValueError, OSError) as error:
-        reason = f"no answer within {CONNECT_TIMEOUT:g} s" if isinstance(error, OSError) else str(error)
         raise NoServer(
-            f"no Temporal server at {target!r}: start one with `perdure dev`, or set TEMPORAL_ADDRESS ({reason})"
+            f"no Temporal server answers at {target!r} ({_reason(error)}). Start one with `perdure dev`, or set "
+            "TEMPORAL_ADDRESS to where yours is"
         ) from error
     await _check_namespace(client)
     return PerdureClient(client)
+
+
+def _reason(error: Exception) -> str:
+    """What went wrong, out of the words of several Rust libraries."""
+    if isinstance(error, asyncio.TimeoutError):
+        return f"none within {CONNECT_TIMEOUT:g} s"
+    found = re.search(r'message: "([^"]*)"|error: "([^"]*)"', str(error))
+    return next(filter(None, found.groups())) if found else str(error)
 
 
 async def _check_namespace(client: Client) -> None:
@@ -109,7 +104,11 @@ class PerdureClient:
         try:
             # Only what was given is sent: of limits each field that is there counts.
             request = RunRequest.model_validate(given).model_dump(mode="json", exclude_unset=True)
-        except ValueError as error:
+        except ValidationError as error:
+            rows = error.errors(include_url=False, include_context=False, include_input=False)
+            problems = "; ".join(f"{'.'.join(map(str, row['loc']))}: {row['msg']}" for row in rows)
+            raise InvalidRequest(f"the run can't be asked for: {problems}") from error
+        except ValueError as error:  # Pydantic's own error for what isn't JSON
             raise InvalidRequest(f"the run can't be asked for: {error}") from error
         id = id or f"{agent}-{uuid.uuid4().hex[:8]}"
         try:

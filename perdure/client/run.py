@@ -16,7 +16,7 @@ from temporalio.api.workflowservice.v1 import DescribeWorkflowExecutionRequest, 
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle, WorkflowQueryFailedError
 from temporalio.service import RPCError, RPCStatusCode
 
-from perdure.client_errors import ClientError, NoAnswer, missing, run_failed
+from perdure.client.errors import ClientError, NoAnswer, missing, run_failed
 from perdure.contracts import Json, RunResult, StatusView, TranscriptPage
 
 QUERY_TIMEOUTS = (2.0, 3.0, 4.0, 5.0, 6.0)

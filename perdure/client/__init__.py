@@ -1,0 +1,25 @@
+"""Start runs and look at them, from any Python program, without importing Pydantic AI.
+
+client = await connect()
+run = await client.start("support", "Where is order A-1004?")
+print((await run.result()).output)
+"""
+
+from perdure.client.connection import PerdureClient, connect
+from perdure.client.errors import ClientError, NoAnswer, NoServer, NoSuchRun, RunExists, RunFailed
+from perdure.client.run import LiveText, Progress, RunHandle, RunSummary
+
+__all__ = [
+    "ClientError",
+    "LiveText",
+    "NoAnswer",
+    "NoServer",
+    "NoSuchRun",
+    "PerdureClient",
+    "Progress",
+    "RunExists",
+    "RunFailed",
+    "RunHandle",
+    "RunSummary",
+    "connect",
+]
