@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic_ai import AgentRun, DeferredToolRequests
 from pydantic_ai.exceptions import UnexpectedModelBehavior, UserError
-from pydantic_ai.messages import ToolReturnPart
+from pydantic_ai.messages import ModelRequest, ModelRequestPart, ToolReturnPart
 from temporalio.exceptions import ApplicationError
 
 from perdure.activities.carry import NotCarried, dump_parts, run_usage, usage_between
@@ -35,10 +35,12 @@ def outcome_of_run(call: PlannedCall, node: Any, run: AgentRun[Any, Any], before
     answer = next(part for part in parts if isinstance(part, ToolReturnPart) and part.tool_call_id == call.tool_call_id)
     if answer.retry is not None and answer.retry.cause == "unknown_tool":
         return written(call, "failed", f"The tool {call.tool!r} is gone: it is no longer one of the agent's tools.")
-    if run.pending_messages:
-        return written(call, "failed", "The tool enqueued messages, which are not carried. Its result was dropped.")
+    enqueued = _enqueued(run)
+    if enqueued is None:
+        text = "The tool ran, but enqueued messages that can't be carried: only requests with priority 'asap' are."
+        return written(call, "failed", text)
     try:
-        dumped = dump_parts(parts)
+        dumped = dump_parts([*parts, *enqueued])
     except NotCarried as error:
         return written(call, "failed", f"The tool ran, but its result can't be written as JSON: {error}")
     if (size := payload_size(dumped)) > MAX_PAYLOAD:
@@ -46,6 +48,17 @@ def outcome_of_run(call: PlannedCall, node: Any, run: AgentRun[Any, Any], before
         return written(call, "failed", text)
     charged = answer.retry is not None and answer.retry.attempt is not None
     return _outcome(call, KINDS[answer.outcome], parts=dumped, charged=charged, usage=usage)
+
+
+def _enqueued(run: AgentRun[Any, Any]) -> list[ModelRequestPart] | None:
+    """What the tool enqueued for the next request (`ctx.enqueue`); `None` where it isn't for that request."""
+    parts: list[ModelRequestPart] = []
+    for pending in run.pending_messages:
+        for message in pending.messages:
+            if pending.priority != "asap" or not isinstance(message, ModelRequest):
+                return None
+            parts += message.parts
+    return parts
 
 
 def outcome_of_error(call: PlannedCall, error: Exception, attempt: int) -> CallOutcome:
