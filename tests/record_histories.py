@@ -1,0 +1,130 @@
+"""Record `tests/histories/`: one run of each kind, on a real server. `make histories`.
+
+Adding a scenario adds a file, and each file is a test of replay. Once a version is released, a changed workflow keeps
+replaying what is there; before 0.1 the files may be recorded anew, saying so in the changelog.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from pydantic import BaseModel
+from pydantic_ai import Agent, FunctionToolset, ModelRetry
+from pydantic_ai.messages import ToolCallPart
+from temporalio.client import WorkflowFailureError
+from temporalio.testing import WorkflowEnvironment
+
+from perdure import App, DurableAgent, Limits, ToolPolicy
+from perdure.converter import data_converter
+from tests.conftest import server_arguments, temporal_binary
+from tests.harness import Handle, Runs, activities, until, working
+from tests.scripts import Script
+
+FOLDER = Path(__file__).parent / "histories"
+
+
+class Answer(BaseModel):
+    text: str
+
+
+def tools() -> FunctionToolset[None]:
+    """One tool of each kind."""
+    made = FunctionToolset[None](id="tools")
+
+    @made.tool_plain
+    async def look(n: int) -> str:
+        """Look something up."""
+        if n < 0:
+            raise ModelRetry("n must be at least 0")
+        return f"found {n}"
+
+    @made.tool_plain(sequential=True)
+    async def write(n: int) -> str:
+        """Write something down."""
+        return f"wrote {n}"
+
+    @made.tool_plain
+    async def wait() -> str:
+        """Wait for ever."""
+        await asyncio.Event().wait()
+        return "never"
+
+    return made
+
+
+def app() -> App:
+    """One agent for each scenario, named after it."""
+    final = ToolCallPart("final_result", {"text": "done"}, tool_call_id="final")
+    scripts: dict[str, Script] = {
+        "tool_then_text": Script({"look": {"n": 1}}, "done"),
+        "parallel_and_barrier": Script(
+            [ToolCallPart("look", {"n": 1}), ToolCallPart("write", {"n": 2}), ToolCallPart("look", {"n": 3})], "done"
+        ),
+        "bad_args_and_unknown_tool": Script(
+            [ToolCallPart("look", "{"), ToolCallPart("nothing", {})], {"look": {"n": -1}}, {"look": {"n": 1}}, "done"
+        ),
+        "limit": Script(*[{"look": {"n": 1}}] * 9),
+        "cancelled": Script({"wait": {}}),
+        "deadline": Script({"wait": {}}),
+    }
+    agents = [
+        DurableAgent(
+            Agent(script.model, name=name, toolsets=[tools()], retries=2),
+            policies={"look": ToolPolicy(effect="safe")},
+            limits=Limits(requests=4),
+        )
+        for name, script in scripts.items()
+    ]
+    beside = Script([ToolCallPart("look", {"n": 1}), final])
+    agents.append(DurableAgent(Agent(beside.model, name="output_beside_calls", toolsets=[tools()], output_type=Answer)))
+    return App(agents=agents)
+
+
+async def finish(runs: Runs, agent: str) -> Handle:
+    """A run to its end, whichever that is."""
+    request = {"limits": {"deadline": "PT1S"}} if agent == "deadline" else {}
+    handle = await runs.start(agent, "go", **request)
+    if agent == "cancelled":
+        await until(lambda: _waits(handle))
+        await handle.cancel()
+    try:
+        await handle.result()
+    except WorkflowFailureError as error:
+        print(f"{agent}: {error.cause!r}", file=sys.stderr)
+    return handle
+
+
+async def _waits(handle: Handle) -> bool:
+    return "tool:wait" in await activities(handle)
+
+
+async def unknown(runs: Runs) -> Handle:
+    """A run of an agent that isn't there."""
+    return await finish(runs, "nobody")
+
+
+async def record() -> None:
+    """Run every scenario and write its history."""
+    FOLDER.mkdir(exist_ok=True)
+    serve = WorkflowEnvironment.start_local(  # pyright: ignore[reportUnknownMemberType]
+        data_converter=data_converter(),
+        dev_server_existing_path=temporal_binary(),
+        dev_server_extra_args=server_arguments(),
+        dev_server_log_level="error",
+    )
+    async with await serve as environment:
+        async with working(environment.client, app()) as runs:
+            scenarios: dict[str, Callable[[], Awaitable[Handle]]] = {"unknown_agent": lambda: unknown(runs)}
+            for name in app().agents:
+                scenarios[name] = lambda name=name: finish(runs, name)
+            for name, scenario in scenarios.items():
+                history = await (await scenario()).fetch_history()
+                (FOLDER / f"{name}.json").write_text(history.to_json() + "\n")
+                print(f"{name}: {len(history.events)} events", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    asyncio.run(record())
