@@ -10,7 +10,15 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from pydantic_ai.agent import AbstractAgent
-from pydantic_ai.capabilities import AbstractCapability, BatchModelRequests, Hooks, Instrumentation
+from pydantic_ai.capabilities import (
+    AbstractCapability,
+    BatchModelRequests,
+    Hooks,
+    Instrumentation,
+    ModelFallback,
+    UseThreadExecutor,
+    WrapperCapability,
+)
 from pydantic_ai.durable_exec import BaseDurabilityCapability
 
 from perdure.errors import DeclarationError
@@ -28,6 +36,8 @@ ONCE_PER_RUN = (
     "on_event",
 )
 """Hooks that Pydantic AI calls once for a run or for its graph, which here isn't one run."""
+HARMLESS = (Instrumentation, UseThreadExecutor, ModelFallback)
+"""Capabilities of Pydantic AI whose hooks of the run do as well once per activity."""
 NOT_BUILT = {
     "handle_deferred_tool_calls": "it would answer or run tool calls inside the model request, outside their activity",
     "get_workspace": "workspaces aren't carried from one activity to the next yet",
@@ -40,11 +50,10 @@ def check_capabilities(agent: AbstractAgent[Any, Any], where: str) -> None:
     found: list[AbstractCapability[Any]] = []
     agent.root_capability.apply(found.append)
     for capability in found:
-        if isinstance(capability, Instrumentation) or type(capability).__module__.startswith(
-            ("pydantic_ai.capabilities._pending", "pydantic_ai.capabilities._tool_search")
-        ):
-            continue
-        _check_capability(capability, where)
+        while isinstance(capability, WrapperCapability):
+            capability = capability.wrapped
+        if not isinstance(capability, HARMLESS):
+            _check_capability(capability, where)
 
 
 def _check_capability(capability: AbstractCapability[Any], where: str) -> None:

@@ -1,7 +1,7 @@
 """A worker to be killed: `python -m tests.crash_app ADDRESS QUEUE FOLDER [GRACE]`.
 
-What truly happens is appended to `FOLDER/ran` and `FOLDER/asked`. The prompt names what is held until `FOLDER/go` exists: a
-tool (`unsafe`, `idempotent`, `safe`), `model`, or `between` (no activity open: the worker stops polling by itself).
+What truly happens is appended to `FOLDER/ran` and `FOLDER/asked`. The prompt names what is held until `FOLDER/go`
+exists: a tool (`unsafe`, `idempotent`, `safe`) or `model`.
 """
 
 from __future__ import annotations

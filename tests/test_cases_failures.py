@@ -123,11 +123,11 @@ async def test_case_h1_whatever_a_tool_raises_crosses_as_data(client: Client, ca
 async def test_case_h1_the_retry_budget_is_the_agents(client: Client, cache: int) -> None:
     seen: list[tuple[int, int]] = []
 
-    def fetch_page(ctx: RunContext[None]) -> str:
+    def fetch_page(ctx: RunContext[object]) -> str:
         seen.append((ctx.retry, current_call().attempt))
         raise ModelRetry("try again")
 
-    script = Script(*[{"fetch_page": {}}] * 5)
+    script = Script({"fetch_page": {}}, {"fetch_page": {}}, {"fetch_page": {}})
     agent = Agent(script.model, name="web", tools=[fetch_page], retries=2)
     async with working(client, App(agents=[agent]), cache=cache) as runs:
         failure = await runs.failure("web", "go")
@@ -159,20 +159,18 @@ async def test_case_i1_malformed_arguments_are_mended_and_kept_readable(client: 
         assert await activities(handle) == ["model_request", "model_request", "tool:add", "model_request"]
         kept = await messages(handle)
     assert ran == [2]
-    reads = FunctionModel(lambda asked, info: ModelResponse(parts=[TextPart(f"read {len(asked)}")]))
+    reads = FunctionModel(lambda asked, _: ModelResponse(parts=[TextPart(f"read {len(asked)}")]))
     resumed = await Agent(reads, tools=[add]).run("more", message_history=kept)
     assert resumed.output == f"read {len(kept) + 1}"
 
 
 @pytest.mark.parametrize("attempts_allowed", [1, 2])
-async def test_case_j1_only_temporal_retries_a_model_request(
-    client: Client, cache: int, attempts_allowed: int
-) -> None:
+async def test_case_j1_only_temporal_retries_a_model_request(client: Client, cache: int, attempts_allowed: int) -> None:
     asked: list[int] = []
 
     def overloaded(asked_with: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         asked.append(len(asked_with))
-        assert (info.model_settings or {}).get("max_retries") == 0
+        assert dict(info.model_settings or {})["max_retries"] == 0
         raise ModelHTTPError(503, "busy")
 
     agent = Agent(FunctionModel(overloaded), name="busy")
@@ -196,7 +194,7 @@ async def test_case_j1_a_permanent_error_of_the_provider_is_not_repeated(client:
 
 
 async def test_case_j1_the_default_is_finite_and_stated(client: Client) -> None:
-    agent = Agent(FunctionModel(lambda asked, info: ModelResponse(parts=[TextPart("x")])), name="plain")
+    agent = Agent(Script("x").model, name="plain")
     assert DurableAgent(agent).model_attempts == 5
     assert ToolPolicy(effect="safe").options().attempts == 5
     assert ToolPolicy().options().attempts == 1

@@ -7,10 +7,11 @@ equality can't hold by design the case says so itself, with `differs`.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import pytest
+from pydantic import TypeAdapter
 from pydantic_ai import capture_run_messages
 from pydantic_ai.messages import ModelMessage, ModelResponse, UserContent
 from pydantic_ai.usage import RunUsage
@@ -19,20 +20,68 @@ from temporalio.client import Client, WorkflowFailureError
 from temporalio.exceptions import ApplicationError
 
 from perdure import App, DurableAgent
+from perdure.errors import DeclarationError
 from tests.equality_cases import CASES, Case, Ran
 from tests.equality_cases.plain import difference, plain, plain_messages
-from tests.harness import Handle, messages, working
+from tests.harness import Handle, Runs, check_run, messages, working
+
+CONTENT = TypeAdapter(list[UserContent])
 
 
-@pytest.mark.parametrize("build", list(CASES.values()), ids=list(CASES))
-async def test_perdure_runs_it_like_agent_run(build: Callable[[], Case], client: Client, cache: int) -> None:
-    case = build()
-    plainly = await in_process(build())
-    durably = await on_temporal(case, client, cache)
+@dataclasses.dataclass
+class Served:
+    """All cases on one worker: each agent by the name of its case."""
+
+    runs: Runs
+    cases: dict[str, Case]
+    refused: dict[str, DeclarationError]
+
+
+@pytest.fixture(scope="module", params=[1000, 0], ids=["cached", "cache0"])
+async def served(client: Client, request: pytest.FixtureRequest) -> AsyncIterator[Served]:
+    """A worker for every case, freshly built. A case whose declaration is refused fails in its own test."""
+    cases = {name: named(build(), name) for name, build in CASES.items()}
+    refused: dict[str, DeclarationError] = {}
+    agents: list[DurableAgent] = []
+    for name, case in cases.items():
+        agent = DurableAgent(case.agent, **case.durable)
+        try:
+            App(agents=[agent])
+        except DeclarationError as error:
+            refused[name] = error
+        else:
+            agents.append(agent)
+    async with working(client, App(agents=agents), cache=request.param, check=False) as runs:
+        yield Served(runs, cases, refused)
+
+
+@pytest.mark.parametrize("name", list(CASES))
+async def test_perdure_runs_it_like_agent_run(name: str, served: Served) -> None:
+    if name in served.refused:
+        raise served.refused[name]
+    case = served.cases[name]
+    plainly = await in_process(named(CASES[name](), name))
+    durably = await on_temporal(case, served.runs)
     if case.differs is None:
         assert_equal(plainly, durably)
     else:
         case.differs(plainly, durably)
+
+
+async def test_two_runs_of_an_agent_at_once_do_not_share_anything(served: Served) -> None:
+    name = "s0_08_model_retry_then_success_counts_attempts"
+    plainly = await in_process(named(CASES[name](), name))
+    handles = [await served.runs.start(name, "go") for _ in range(5)]
+    for handle in handles:
+        assert (await handle.result())["output"] == plainly.output
+        assert plain_messages(await messages(handle)) == plainly.messages
+        await check_run(handle)
+
+
+def named(case: Case, name: str) -> Case:
+    """The case with its agent under its own name."""
+    case.agent.name = name
+    return case
 
 
 def assert_equal(plainly: Ran, durably: Ran) -> None:
@@ -65,15 +114,14 @@ async def in_process(case: Case) -> Ran:
     )
 
 
-async def on_temporal(case: Case, client: Client, cache: int) -> Ran:
+async def on_temporal(case: Case, runs: Runs) -> Ran:
     """The case as perdure runs it."""
-    app = App(agents=[DurableAgent(case.agent, **case.durable)])
-    prompt = to_jsonable_python(case.prompt) if isinstance(case.prompt, str) else content_json(case.prompt)
-    async with working(client, app, cache=cache) as runs:
-        handle = await runs.start("agent", prompt, **case.request)
-        result, error = await ended(handle)
-        status: Any = await handle.query("status")
-        spoken = await messages(handle)
+    prompt = case.prompt if isinstance(case.prompt, str) else CONTENT.dump_python(case.prompt, mode="json")
+    handle = await runs.start(case.agent.name or "", prompt, **case.request)
+    result, error = await ended(handle)
+    status: Any = await handle.query("status")
+    spoken = await messages(handle)
+    await check_run(handle)
     assert "usage" not in result or result["usage"] == status["usage"]
     return Ran(
         saw=plain(case.saw),
@@ -91,15 +139,10 @@ async def ended(handle: Handle) -> tuple[dict[str, Any], tuple[str, str] | None]
     try:
         return await handle.result(), None
     except WorkflowFailureError as failure:
-        assert isinstance(failure.cause, ApplicationError), failure.cause
-        return {}, (failure.cause.type or "", failure.cause.message)
-
-
-def content_json(prompt: Any) -> Any:
-    """Content parts as the JSON a start carries."""
-    from pydantic import TypeAdapter
-
-    return TypeAdapter(list[UserContent]).dump_python(prompt, mode="json")
+        cause = failure.cause
+    if not isinstance(cause, ApplicationError):
+        raise AssertionError(f"the run ended with {cause!r}")
+    return {}, (cause.type or "", cause.message)
 
 
 def up_to_the_end(conversation: list[ModelMessage], *, failed: bool) -> list[ModelMessage]:

@@ -10,7 +10,7 @@ from pydantic_ai.messages import ModelRequest, ModelRequestPart, ToolReturnPart
 from temporalio.exceptions import ApplicationError
 
 from perdure.activities.carry import NotCarried, dump_parts, run_usage, usage_between
-from perdure.activities.drive import asked_again, ended_with
+from perdure.activities.drive import asked_again
 from perdure.activities.faults import fault_of, log_error
 from perdure.contracts import MAX_PAYLOAD, CallOutcome, Fault, Json, OutcomeKind, PlannedCall, Usage, payload_size
 from perdure.errors import InternalError
@@ -25,10 +25,8 @@ KINDS: dict[str, OutcomeKind] = {
 
 
 def outcome_of_run(call: PlannedCall, node: Any, run: AgentRun[Any, Any], before: Usage) -> CallOutcome:
-    """The outcome where the tool returned, asked for a retry, failed in words, or deferred itself."""
+    """The outcome where the tool returned, asked for a retry, or failed in words."""
     usage = usage_between(run_usage(before), run.usage)
-    if (end := ended_with(node)) is not None and isinstance(end.output, DeferredToolRequests):
-        return _deferred(call, end.output).model_copy(update={"usage": usage})
     parts = asked_again(node)
     if parts is None:
         raise InternalError(f"expected the answer to a call, got {type(node).__name__}")
@@ -78,10 +76,12 @@ def outcome_of_error(call: PlannedCall, error: Exception, attempt: int) -> CallO
     return written(call, "failed", f"The tool failed with {name}.")
 
 
-def _deferred(call: PlannedCall, requests: DeferredToolRequests) -> CallOutcome:
+def deferred(call: PlannedCall, requests: DeferredToolRequests, run: AgentRun[Any, Any], before: Usage) -> CallOutcome:
+    """The outcome where the tool deferred itself, or may not run undecided."""
     kind: OutcomeKind = "needs_approval" if requests.approvals else "deferred"
     text = "This call needs an approval or a result from outside, which this version of perdure can't wait for."
-    return _outcome(call, kind, text=text, metadata=requests.metadata.get(call.tool_call_id, {}))
+    usage = usage_between(run_usage(before), run.usage)
+    return _outcome(call, kind, text=text, usage=usage, metadata=requests.metadata.get(call.tool_call_id, {}))
 
 
 def written(call: PlannedCall, kind: OutcomeKind, text: str, error: Fault | None = None) -> CallOutcome:

@@ -50,9 +50,38 @@ def dump_parts(parts: Sequence[ModelRequestPart]) -> list[Json]:
     if not parts:
         return []
     dumped = _dump_parts(parts)
-    loaded = cast("ModelRequest", parse_messages([{"kind": "request", "parts": dumped}])[0]).parts
-    changed = [_as_text(before) if _reads_differently(before, after) else before for before, after in zip(parts, loaded, strict=True)]
+    changed = [_normalised(before, after) for before, after in zip(parts, _load(dumped), strict=True)]
     return dumped if all(new is old for new, old in zip(changed, parts, strict=True)) else _dump_parts(changed)
+
+
+def _normalised(part: ModelRequestPart, after: ModelRequestPart) -> ModelRequestPart:
+    """A tool result that the model reads the same after the round trip: as it is, as plain JSON, or as text."""
+    if not isinstance(part, BaseToolReturnPart) or _reading(part) == _reading(after):
+        return part
+    plain = dataclasses.replace(part, content=_plain(part))
+    if _reading(_load(_dump_parts([plain]))[0]) == _reading(part):
+        return plain
+    return dataclasses.replace(part, content=part.model_response_str(wrap_if_error=False))
+
+
+def _plain(part: BaseToolReturnPart[Any]) -> Any:
+    items = part.content_items(mode="jsonable", wrap_if_error=False)
+    return items if isinstance(part.content, list) else items[0]
+
+
+def _reading(part: ModelRequestPart) -> list[Any]:
+    """What the model reads of a tool result; files by what is in them."""
+    assert isinstance(part, BaseToolReturnPart)
+    items = part.content_items(mode="str")
+    return [part.model_response_str(), *(item if isinstance(item, str) else _file(item) for item in items)]
+
+
+def _file(item: Any) -> tuple[Any, ...]:
+    return item.kind, item.media_type, getattr(item, "data", None), getattr(item, "url", None)
+
+
+def _load(dumped: Sequence[Json]) -> Sequence[ModelRequestPart]:
+    return cast("ModelRequest", parse_messages([{"kind": "request", "parts": list(dumped)}])[0]).parts
 
 
 def _dump_parts(parts: Sequence[ModelRequestPart]) -> list[Json]:
@@ -69,22 +98,6 @@ def _dump_messages(messages: Sequence[ModelRequest | ModelResponse]) -> list[Jso
         return from_json(ModelMessagesTypeAdapter.dump_json(list(messages)))
     except (PydanticSerializationError, UnicodeError, ValueError) as error:
         raise NotCarried(f"{_first_line(error)}") from error
-
-
-def _reads_differently(before: ModelRequestPart, after: ModelRequestPart) -> bool:
-    """Whether the model would read something else from a tool result after the round trip."""
-    if not isinstance(before, BaseToolReturnPart) or not isinstance(after, BaseToolReturnPart):
-        return False
-    return _readings(before) != _readings(after)
-
-
-def _readings(part: BaseToolReturnPart[Any]) -> list[Any]:
-    return [part.model_response_str(), *part.content_items(mode="str")]
-
-
-def _as_text(part: ModelRequestPart) -> ModelRequestPart:
-    assert isinstance(part, BaseToolReturnPart)
-    return dataclasses.replace(part, content=part.model_response_str(wrap_if_error=False))
 
 
 def dump_value(value: Any) -> Any:

@@ -7,7 +7,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, cast
 
-from pydantic_ai import DeferredToolRequests, ModelRequestNode, UsageLimits
+from pydantic_ai import CallToolsNode, ModelRequestNode, UsageLimits
+from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.messages import ModelMessage, ModelRequestPart
 from pydantic_ai.models import Model
 from pydantic_ai.result import FinalResult
@@ -19,10 +20,10 @@ from temporalio import activity
 
 from perdure.activities.carry import run_usage
 from perdure.activities.runtime import Runtime
-from perdure.activities.seam import Seam
 from perdure.activities.transcript import Conversation
 from perdure.agent import DurableAgent
 from perdure.contracts import RetryState, Seen, StepInput, ToolInput
+from perdure.errors import InternalError
 
 NO_PROVIDER_RETRIES = cast("ModelSettings", {"max_retries": 0})
 """Temporal retries a model request; a client that did so too would multiply the attempts."""
@@ -63,9 +64,9 @@ async def place(runtime: Runtime, input: StepInput | ToolInput, seen: Seen) -> P
 
 @asynccontextmanager
 async def opened(
-    here: Place, seam: Seam, messages: Sequence[ModelMessage], prompt: Any = None
+    here: Place, capabilities: Sequence[AbstractCapability[Any]], messages: Sequence[ModelMessage], prompt: Any = None
 ) -> AsyncGenerator[AgentRun[Any, Any]]:
-    """A run of the agent with its own output type, also allowed to end with collected calls, seeded with the counts.
+    """A run of the agent, seeded with what the durable run knows: step, counts, prompt, tools shown so far.
 
     `run.ctx` is used for the seeds alone; what is touched there is pinned by tests/test_pydantic_ai_contract.py.
     """
@@ -73,7 +74,6 @@ async def opened(
     async with agent.iter(
         prompt,
         message_history=list(messages),
-        output_type=[agent.output_type, DeferredToolRequests],
         model=here.model,
         deps=here.deps,
         usage=here.usage,
@@ -85,7 +85,7 @@ async def opened(
         model_settings=NO_PROVIDER_RETRIES,
         conversation_id=activity.info().workflow_id,
         run_id=here.run_id,
-        capabilities=[seam],
+        capabilities=capabilities,
         infer_name=False,
     ) as run:
         state, deps = run.ctx.state, run.ctx.deps
@@ -93,8 +93,23 @@ async def opened(
         state.output_retries_used = here.retries.output
         deps.tool_manager.availability_refused |= set(here.retries.refused)
         if prompt is None:
-            deps.prompt = here.conversation.prompt
+            deps.prompt = here.conversation.prompt()
+        if here.conversation.established is not None:
+            deps.established_tool_names = set(here.conversation.established)
         yield run
+
+
+async def at_calls(here: Place, run: AgentRun[Any, Any]) -> CallToolsNode[Any, Any]:
+    """Take a run whose history ends with a response to its calls, as they are in the step that planned them."""
+    node = await advance(run, run.next_node)
+    if not isinstance(node, CallToolsNode):
+        raise InternalError(f"expected the calls of a response, got {type(node).__name__}")
+    run.ctx.state.run_step = here.step
+    context = run.ctx.deps.tool_manager.ctx
+    if context is not None:
+        settings = run.ctx.deps.get_model_settings(context).merged or {}
+        context.model_settings = cast("ModelSettings", {k: v for k, v in settings.items() if k != "max_retries"})
+    return cast("CallToolsNode[Any, Any]", node)
 
 
 async def advance(run: AgentRun[Any, Any], node: Any) -> Any:

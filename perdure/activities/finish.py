@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pydantic_ai import AgentRun, DeferredToolRequests
+from pydantic_ai.exceptions import IncompleteToolCall
 from pydantic_ai.messages import ModelRequest, ModelRequestPart, ModelResponse, ToolCallPart, ToolReturnPart
 
 from perdure.activities.carry import dump_parts, dump_response, run_usage, usage_between
-from perdure.activities.drive import Place, asked_again, ended_with
+from perdure.activities.drive import Place, advance, asked_again, ended_with
 from perdure.activities.output import dump_output
 from perdure.activities.plan import planned_calls
-from perdure.activities.seam import Seam
+from perdure.activities.seam import Answered, Collected, Seam
 from perdure.contracts import MAX_PAYLOAD, Fault, Json, Step, StepRetries, Usage, payload_size
 from perdure.errors import OutputTooLarge
 
@@ -30,16 +31,37 @@ class Finished:
     seam: Seam
     run: AgentRun[Any, Any]
     before: Usage
+    answered: Answered = field(default_factory=Answered)
     node: Any = None
-    """The node after the step: a new request with answers, or the end with an output or collected calls."""
+    """The node after the step: a new request with answers, or the end with an output."""
+    collected: DeferredToolRequests | None = None
+    """The calls that were collected."""
     error: Fault | None = None
     skipped: Sequence[ToolCallPart] = ()
     """Calls that an output made needless."""
 
     @property
     def response(self) -> ModelResponse | None:
-        """The model's answer, if there is one."""
-        return self.seam.response
+        """The model's answer, if there is one, as hooks have left it, or as it was where one refused it."""
+        return self.seam.response or self.answered.response
+
+    async def advance(self, node: Any) -> None:
+        """Run the node of the calls."""
+        try:
+            self.node = await advance(self.run, node)
+        except Collected as collected:
+            self.collected = collected.requests
+
+    def cut_off_call(self) -> Exception | None:
+        """Pydantic AI's own error where the response was cut off in the middle of its last call's arguments."""
+        history = self.run.ctx.state.message_history
+        if history and isinstance(history[-1], ModelRequest) and history[-1].state == "interrupted":
+            history.pop()
+        try:
+            self.run.ctx.state.check_incomplete_tool_call()
+        except IncompleteToolCall as error:
+            return error
+        return None
 
     def output_names(self) -> set[str]:
         """The names of the output tools of this step."""
@@ -107,12 +129,12 @@ def _end_of(end: Finished) -> dict[str, Any]:
     if end.error is not None or end.response is None:
         return {}
     update: dict[str, Any] = {"retried": _has_retried(end)}
+    if end.collected is not None:
+        calls = planned_calls(end.here.durable, end.seam, end.response, end.collected, end.here.step)
+        return update | {"calls": calls}
     result = ended_with(end.node)
     if result is None:
         return update
-    if isinstance(result.output, DeferredToolRequests):
-        durable = end.here.durable
-        return update | {"calls": planned_calls(durable, end.seam, end.response, result.output, end.here.step)}
     return update | {"output": dump_output(end.here.durable.agent.output_type, result.output)}
 
 
@@ -131,9 +153,11 @@ def answers(end: Finished) -> list[ModelRequestPart]:
     if end.skipped:
         return [returned(call, SKIPPED, "success") for call in end.skipped]
     if (parts := asked_again(end.node)) is not None:
-        return parts
+        refused = end.seam.response is None and end.response is not None
+        return [*unanswered(end.response.tool_calls), *parts] if refused and end.response else parts
     last = end.run.ctx.state.message_history[-1]
-    return list(last.parts) if ended_with(end.node) and isinstance(last, ModelRequest) else []
+    ended = end.collected is not None or ended_with(end.node) is not None
+    return list(last.parts) if ended and isinstance(last, ModelRequest) else []
 
 
 def unanswered(calls: Sequence[ToolCallPart]) -> list[ToolReturnPart]:
@@ -154,7 +178,10 @@ def _entry(end: Finished) -> Json | None:
     if end.response is None:
         return {"kind": "request", "request_parts": parts} if changed else None
     entry: Json = {"kind": "response", "response": dump_response(end.response)}
-    return entry | ({"request_parts": parts} if changed else {})
+    entry |= {"request_parts": parts} if changed else {}
+    established = sorted(end.run.ctx.deps.established_tool_names or ())
+    known = end.here.conversation.established
+    return entry | ({"established": established} if known is None or established != list(known) else {})
 
 
 def _sent_parts(end: Finished) -> Sequence[ModelRequestPart] | None:

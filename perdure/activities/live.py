@@ -12,8 +12,8 @@ from perdure.context import Live
 
 INTERVAL = 0.1
 """Seconds between looks at the text; the worker's throttle decides how often one is sent."""
-QUIET_INTERVAL = 5.0
-"""Seconds between heartbeats while the text doesn't change; the heartbeat timeout is 30 s."""
+QUIET_INTERVAL = 1.0
+"""Seconds between heartbeats while the text does not change: a cancel only arrives with a heartbeat."""
 MAX_TEXT = 20_000
 """Characters of text in one heartbeat, the latest: a reader polls it."""
 

@@ -17,7 +17,7 @@ from perdure.activities.faults import fault_of, log_error, provider_errors
 from perdure.activities.finish import Finished, finished_step, without_calls
 from perdure.activities.live import heartbeats
 from perdure.activities.runtime import Runtime
-from perdure.activities.seam import Seam
+from perdure.activities.seam import Answered, Seam
 from perdure.activities.streaming import can_stream, show
 from perdure.activities.transcript import Conversation
 from perdure.context import Live
@@ -50,25 +50,21 @@ class ModelRequests:
 
 
 async def _request(here: Place, live: Live, input: StepInput) -> Step:
-    seam = Seam(
-        collect=True,
-        retries=here.retries.tools,
-        used_ids=here.conversation.call_ids(),
-        id_seed=f"{here.run_id}.{here.step}",
-    )
+    seam = Seam(collect=True, retries=here.retries.tools)
+    answered = Answered(used_ids=here.conversation.call_ids(), id_seed=f"{here.run_id}.{here.step}")
     messages, prompt = first_or_next(here.conversation)
-    async with opened(here, seam, messages, prompt) as run:
-        end = Finished(here=here, seam=seam, run=run, before=input.usage)
+    async with opened(here, [seam, answered], messages, prompt) as run:
+        end = Finished(here=here, seam=seam, run=run, before=input.usage, answered=answered)
         try:
             end.node = await _ask(run, here, live)
             await _decide(end)
         except (asyncio.CancelledError, ApplicationError):
             raise
         except Exception as error:
-            if seam.response is None:
+            if answered.response is None:
                 raise
             log_error("after the model answered", error)
-            end.error = fault_of(error)
+            end.error = fault_of(end.cut_off_call() or error)
         try:
             return finished_step(end)
         except (PerdureError, NotCarried) as error:
@@ -100,12 +96,12 @@ async def _decide(end: Finished) -> None:
     """Let Pydantic AI validate the calls and the output of the response, unless a hook wants another request."""
     if not isinstance(end.node, CallToolsNode):
         return
-    node = cast("CallToolsNode[Any, Any]", end.node)
+    node = cast("CallToolsNode[Any, Any]", end.node)  # pyright: ignore[reportUnknownMemberType]
     if await _text_wins(end, copy(node)):
         return
     if end.settles_later():
         node.model_response = without_calls(node.model_response, end.output_names())
-    end.node = await advance(end.run, node)
+    await end.advance(node)
 
 
 async def _text_wins(end: Finished, node: CallToolsNode[Any, Any]) -> bool:

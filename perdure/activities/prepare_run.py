@@ -10,7 +10,7 @@ from pydantic_core import to_json
 from temporalio import activity
 from temporalio.api.enums.v1 import IndexedValueType
 from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
-from temporalio.exceptions import ApplicationError
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from temporalio.service import RPCError
 
 from perdure.activities.runtime import Runtime
@@ -18,6 +18,8 @@ from perdure.agent import DurableAgent, seconds
 from perdure.contracts import MAX_PAYLOAD, RunPlan, RunRequest, payload_size, validation_problems
 from perdure.errors import InvalidRequest, PerdureError
 
+BENIGN = ApplicationErrorCategory.BENIGN
+"""A wrong request is its sender's business: no traceback in the worker's log."""
 SEARCH_ATTRIBUTES = ("AgentName", "AgentStatus")
 PROMPT = TypeAdapter[Any](str | list[UserContent])
 
@@ -37,7 +39,7 @@ class PrepareRun:
             self._check(durable, request)
             model = self._runtime.model(durable, request.model)
         except PerdureError as error:
-            raise ApplicationError(str(error), type=error.type, non_retryable=True) from error
+            raise ApplicationError(str(error), type=error.type, non_retryable=True, category=BENIGN) from None
         attributes, warnings = await self._search_attributes()
         return RunPlan(
             agent=durable.name,

@@ -1,8 +1,9 @@
 """The capability that makes one run of an agent one step of a durable run.
 
 In a model request it turns every function tool into one that needs a decision, so that Pydantic AI validates the calls
-and collects them instead of running them. In a tool call it leaves the tools as they are. In both it seeds the retry
-counts, which are the workflow's, and notes what it sees.
+and collects them instead of running them. In a tool call it leaves the tools as they are, and takes the arguments as
+they were planned: validators and hooks have had their say then, once. In both it seeds the retry counts, which are the
+workflow's, and notes what it sees.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pydantic_ai import RunContext
-from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
+from pydantic_ai import DeferredToolRequests, DeferredToolResults, RunContext
+from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering, WrapToolValidateHandler
 from pydantic_ai.exceptions import ApprovalRequired
 from pydantic_ai.messages import ModelResponse, ToolCallPart
 from pydantic_ai.models import ModelRequestContext
@@ -25,6 +26,35 @@ from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 ID_LETTERS = string.ascii_lowercase + string.digits
 
 
+class Collected(Exception):
+    """Stops a run of the agent where its calls are collected; carries them. Never leaves the activity."""
+
+    def __init__(self, requests: DeferredToolRequests) -> None:
+        super().__init__("the calls of this step are collected")
+        self.requests = requests
+
+
+@dataclass
+class Answered(AbstractCapability[Any]):
+    """Innermost: takes the model's answer before any hook can change or refuse it, with unique ids for its calls."""
+
+    used_ids: frozenset[str] = frozenset()
+    id_seed: str = ""
+    """What replaced call ids are derived from."""
+    response: ModelResponse | None = None
+    """The answer; set as soon as the model has given it."""
+
+    def get_ordering(self) -> CapabilityOrdering:
+        return CapabilityOrdering(position="innermost")
+
+    async def after_model_request(
+        self, ctx: RunContext[Any], *, request_context: ModelRequestContext, response: ModelResponse
+    ) -> ModelResponse:
+        """Make the ids of calls unique in the conversation. Only empty or used ids change."""
+        self.response = unique_ids(response, self.used_ids, self.id_seed)
+        return self.response
+
+
 @dataclass
 class Seam(AbstractCapability[Any]):
     """See the module. One for each run of the agent; what it notes is read when the run has got where it should."""
@@ -32,9 +62,6 @@ class Seam(AbstractCapability[Any]):
     collect: bool
     """Whether calls are collected (a model request) or run (a tool call)."""
     retries: Mapping[str, int] = field(default_factory=lambda: {})
-    used_ids: frozenset[str] = frozenset()
-    id_seed: str = ""
-    """What replaced call ids are derived from."""
     tools: dict[str, ToolsetTool[Any]] = field(default_factory=lambda: {})
     """The tools as the agent made them, by the name the model sees."""
     validated: dict[str, tuple[Mapping[str, Any], RunContext[Any]]] = field(default_factory=lambda: {})
@@ -42,7 +69,7 @@ class Seam(AbstractCapability[Any]):
     asked: set[str] = field(default_factory=lambda: set())
     """Ids of calls whose own validator asked for approval."""
     response: ModelResponse | None = None
-    """The response of this step; set as soon as the model has answered."""
+    """The answer as every hook has left it; absent where one refused it."""
     request: ModelRequestContext | None = None
 
     def get_ordering(self) -> CapabilityOrdering:
@@ -69,9 +96,27 @@ class Seam(AbstractCapability[Any]):
     async def after_model_request(
         self, ctx: RunContext[Any], *, request_context: ModelRequestContext, response: ModelResponse
     ) -> ModelResponse:
-        """Make the ids of calls unique in the conversation. Only empty or used ids change."""
-        self.response = unique_ids(response, self.used_ids, self.id_seed)
-        return self.response
+        self.response = response
+        return response
+
+    async def wrap_tool_validate(
+        self,
+        ctx: RunContext[Any],
+        *,
+        call: ToolCallPart,
+        tool_def: ToolDefinition,
+        args: str | dict[str, Any],
+        handler: WrapToolValidateHandler,
+    ) -> dict[str, Any]:
+        """In a tool call, read the planned arguments without asking validators and hooks a second time."""
+        if self.collect:
+            return await handler(args)
+        return self.tools[call.tool_name].args_validator.validate_python(args, context=ctx.validation_context)
+
+    async def handle_deferred_tool_calls(
+        self, ctx: RunContext[Any], *, requests: DeferredToolRequests
+    ) -> DeferredToolResults | None:
+        raise Collected(requests)
 
     async def after_tool_validate(
         self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: ToolDefinition, args: dict[str, Any]

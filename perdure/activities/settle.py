@@ -9,13 +9,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from pydantic_ai import CallToolsNode
 from pydantic_ai.messages import ToolCallPart, ToolReturnPart
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from perdure.activities.carry import dump_parts
-from perdure.activities.drive import Place, advance, ended_with, opened, place
+from perdure.activities.drive import Place, at_calls, ended_with, opened, place
 from perdure.activities.faults import fault_of, log_error, provider_errors
 from perdure.activities.finish import Finished, answers, returned, unanswered, without_calls
 from perdure.activities.live import heartbeats
@@ -50,18 +49,16 @@ async def _settle(here: Place, input: SettleInput) -> Settlement:
     if response is None:
         raise InternalError("there is no response to settle")
     seam = Seam(collect=True, retries=here.retries.tools, response=response)
-    async with opened(here, seam, here.conversation.messages) as run:
+    async with opened(here, [seam], here.conversation.messages) as run:
         end = Finished(here=here, seam=seam, run=run, before=input.usage)
-        node = await advance(run, run.next_node)
-        if not isinstance(node, CallToolsNode):
-            raise InternalError(f"expected the response's calls, got {type(node).__name__}")
+        node = await at_calls(here, run)
         others = {call.tool_name for call in response.tool_calls} - end.output_names()
         node.model_response = without_calls(response, others)
         outputs = node.model_response.tool_calls
         if input.retried:
             return Settlement(parts=dump_parts(_not_used(outputs)))
         try:
-            end.node = await advance(run, node)
+            await end.advance(node)
             return _settlement(end)
         except (asyncio.CancelledError, ApplicationError):
             raise

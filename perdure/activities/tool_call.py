@@ -13,12 +13,12 @@ from temporalio import activity
 from temporalio.common import RawValue
 from temporalio.exceptions import ApplicationError
 
-from perdure.activities.call_outcome import outcome_of_error, outcome_of_run, written
-from perdure.activities.drive import Place, advance, opened, place
+from perdure.activities.call_outcome import deferred, outcome_of_error, outcome_of_run, written
+from perdure.activities.drive import Place, advance, at_calls, opened, place
 from perdure.activities.faults import log_error
 from perdure.activities.live import heartbeats
 from perdure.activities.runtime import Runtime, not_run
-from perdure.activities.seam import Seam
+from perdure.activities.seam import Collected, Seam
 from perdure.activities.transcript import only_call
 from perdure.context import CurrentCall, Live, enter_call
 from perdure.contracts import TOOL_ACTIVITY_PREFIX, CallOutcome, Fault, ToolInput
@@ -100,8 +100,11 @@ async def _run(input: ToolInput, here: Place, live: Live) -> CallOutcome:
     seam = Seam(collect=False, retries=here.retries.tools)
     history = [*here.conversation.messages[:-1], only_call(response, call.tool_call_id, call.args)]
     try:
-        async with opened(here, seam, history) as run:
-            node = await advance(run, await advance(run, run.next_node))
+        async with opened(here, [seam], history) as run:
+            try:
+                node = await advance(run, await at_calls(here, run))
+            except Collected as collected:
+                return deferred(call, collected.requests, run, input.usage)
             return outcome_of_run(call, node, run, input.usage)
     except asyncio.CancelledError:
         raise

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 from pydantic_ai.messages import (
     ModelMessage,
@@ -16,6 +16,7 @@ from pydantic_ai.messages import (
     ModelRequest,
     ModelResponse,
     ToolCallPart,
+    UserPromptPart,
 )
 from pydantic_core import to_json
 
@@ -35,8 +36,10 @@ class Conversation:
     messages: tuple[ModelMessage, ...] = ()
     pending: tuple[Json, ...] = ()
     """Parts of the request that the model hasn't answered yet."""
-    prompt: Any = None
-    """The last user message, as Pydantic AI's `RunContext.prompt`."""
+    asked: Json | None = None
+    """The last user message, as a part."""
+    established: tuple[str, ...] | None = None
+    """The tools that the model's requests were established with: later ones are announced to it as new."""
     revealed: frozenset[str] = frozenset()
     """Deferred tools that the model has been shown."""
     size: int = 0
@@ -60,11 +63,15 @@ class Conversation:
         responses = (message for message in self.messages if isinstance(message, ModelResponse))
         return frozenset(call.tool_call_id for response in responses for call in response.tool_calls)
 
+    def prompt(self) -> Any:
+        """The last user message, as Pydantic AI's `RunContext.prompt`."""
+        if self.asked is None or isinstance(self.asked["content"], str):
+            return self.asked and self.asked["content"]
+        return cast("UserPromptPart", _request([self.asked]).parts[0]).content
+
     def request(self) -> ModelRequest:
         """The request to make next."""
-        message = parse_messages([{"kind": "request", "parts": list(self.pending)}])[0]
-        assert isinstance(message, ModelRequest)
-        return message
+        return _request(self.pending)
 
 
 class _Builder:
@@ -73,7 +80,7 @@ class _Builder:
         self._raw: list[Json] = []
         self._pending = list(base.pending)
         self._digest, self._length, self._size = base.mark.digest, base.mark.length, base.size
-        self._start, self._prompt = base.start, base.prompt
+        self._start, self._asked, self._established = base.start, base.asked, base.established
         self._revealed = set(base.revealed)
         response = base.response
         self._order = _call_order([call.tool_call_id for call in response.tool_calls]) if response else {}
@@ -86,8 +93,8 @@ class _Builder:
             case "start":
                 self._start = entry
             case "user":
-                self._prompt = entry["content"]
-                self._pending.append(_user_part(entry))
+                self._asked = _user_part(entry)
+                self._pending.append(self._asked)
             case "response":
                 self._respond(entry)
             case "request":
@@ -101,7 +108,8 @@ class _Builder:
         response: Json = entry["response"]
         parts = entry.get("request_parts") or self._pending
         self._revealed.update(name for part in parts for name in _reveals(part))
-        self._raw += [{"kind": "request", "parts": parts}, response]
+        self._established = tuple(entry["established"]) if "established" in entry else self._established
+        self._raw += [{"kind": "request", "parts": [_settled(part) for part in parts]}, response]
         self._pending = []
         self._order = _call_order([part["tool_call_id"] for part in response["parts"] if _is_call(part)])
 
@@ -135,7 +143,8 @@ class _Builder:
             start=self._start,
             messages=(*self._base.messages, *parse_messages(self._raw)),
             pending=tuple(self._pending),
-            prompt=self._prompt,
+            asked=self._asked,
+            established=self._established,
             revealed=frozenset(self._revealed),
             size=self._size,
         )
@@ -144,6 +153,17 @@ class _Builder:
 def parse_messages(raw: Sequence[Json]) -> list[ModelMessage]:
     """Messages from their JSON. By way of bytes: only the JSON parser reads base64."""
     return ModelMessagesTypeAdapter.validate_json(to_json(raw)) if raw else []
+
+
+def _request(parts: Sequence[Json]) -> ModelRequest:
+    message = parse_messages([{"kind": "request", "parts": list(parts)}])[0]
+    assert isinstance(message, ModelRequest)
+    return message
+
+
+def _settled(part: Json) -> Json:
+    """A part as a later step of the turn sees it: a dynamic system prompt is worked out once a turn, not every step."""
+    return {name: value for name, value in part.items() if name != "dynamic_ref"}
 
 
 def only_call(response: ModelResponse, tool_call_id: str, args: Any) -> ModelResponse:

@@ -17,10 +17,11 @@ from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
 
 from perdure.client.errors import ClientError, NoServer, RunExists
-from perdure.contracts import TASK_QUEUE, WORKFLOW_TYPE, Limits, RunRequest
+from perdure.client.leaving import pause_at_exit
+from perdure.client.run import RunHandle, RunSummary, summary
+from perdure.contracts import TASK_QUEUE, WORKFLOW_TYPE, Json, Limits, RunRequest
 from perdure.converter import data_converter
 from perdure.errors import InvalidRequest
-from perdure.client.run import RunHandle, RunSummary, summary
 
 DEFAULT_ADDRESS = "localhost:7233"
 CONNECT_TIMEOUT = 10.0
@@ -35,6 +36,7 @@ async def connect(
     Read are `TEMPORAL_ADDRESS`, `TEMPORAL_NAMESPACE`, `TEMPORAL_API_KEY`, `TEMPORAL_TLS_*`, `TEMPORAL_PROFILE` and the
     file `TEMPORAL_CONFIG_FILE`. Raises `NoServer`, or `ClientError` for a configuration or namespace that isn't there.
     """
+    pause_at_exit()
     try:
         config = ClientConfigProfile.load(profile).to_client_connect_config()
     except (RuntimeError, OSError) as error:
@@ -98,18 +100,7 @@ class PerdureClient:
 
         Raises `RunExists`, and `InvalidRequest` for a prompt, params or metadata that aren't JSON.
         """
-        fields = {"agent": agent, "prompt": prompt, "params": params, "model": model, "limits": limits}
-        fields["metadata"] = metadata
-        given = {name: value for name, value in fields.items() if value is not None}
-        try:
-            # Only what was given is sent: of limits each field that is there counts.
-            request = RunRequest.model_validate(given).model_dump(mode="json", exclude_unset=True)
-        except ValidationError as error:
-            rows = error.errors(include_url=False, include_context=False, include_input=False)
-            problems = "; ".join(f"{'.'.join(map(str, row['loc']))}: {row['msg']}" for row in rows)
-            raise InvalidRequest(f"the run can't be asked for: {problems}") from error
-        except ValueError as error:  # Pydantic's own error for what isn't JSON
-            raise InvalidRequest(f"the run can't be asked for: {error}") from error
+        request = _request(agent=agent, prompt=prompt, params=params, model=model, limits=limits, metadata=metadata)
         id = id or f"{agent}-{uuid.uuid4().hex[:8]}"
         try:
             await self.client.start_workflow(
@@ -133,3 +124,16 @@ class PerdureClient:
         request = ListWorkflowExecutionsRequest(namespace=self.client.namespace, page_size=limit, query=where)
         answer = await self.client.workflow_service.list_workflow_executions(request, retry=True)
         return [summary(info) for info in answer.executions]
+
+
+def _request(**fields: Any) -> Json:
+    """A `RunRequest` as JSON. Only what was given is sent: of limits, each field that is there counts."""
+    given = {name: value for name, value in fields.items() if value is not None}
+    try:
+        return RunRequest.model_validate(given).model_dump(mode="json", exclude_unset=True)
+    except ValidationError as error:
+        rows = error.errors(include_url=False, include_context=False, include_input=False)
+        problems = "; ".join(f"{'.'.join(map(str, row['loc']))}: {row['msg']}" for row in rows)
+        raise InvalidRequest(f"the run can't be asked for: {problems}") from error
+    except ValueError as error:  # what Pydantic raises for a value that isn't JSON
+        raise InvalidRequest(f"the run can't be asked for: {error}") from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar, cast
@@ -68,8 +68,9 @@ class Progress:
 class RunHandle:
     """One run, by its workflow id. Also valid for runs that have ended."""
 
-    def __init__(self, client: Client, id: str) -> None:
+    def __init__(self, client: Client, id: str, *, query_timeouts: Sequence[float] = QUERY_TIMEOUTS) -> None:
         self.id = id
+        self._timeouts = query_timeouts
         self._client = client
         self._handle: WorkflowHandle[Any, RunResult] = client.get_workflow_handle(id, result_type=RunResult)
 
@@ -91,11 +92,11 @@ class RunHandle:
 
     async def status(self) -> StatusView:
         """State, usage and open calls. Answered by a worker; raises `NoAnswer` where there is none."""
-        return await self._query("status", None, StatusView)
+        return await self._query("status", None, StatusView, self._timeouts)
 
     async def transcript(self, start: int = 0) -> list[Json]:
         """All entries of the transcript from `start` on. Answered by a worker, page by page."""
-        return await self._entries(start, QUERY_TIMEOUTS)
+        return await self._entries(start, self._timeouts)
 
     async def live(self) -> list[LiveText]:
         """What the run's activities say right now. Needs no worker's answer and writes no history."""
@@ -116,7 +117,7 @@ class RunHandle:
             answered = True
             if info.history_length != known_length:
                 try:
-                    entries = await self._entries(seen, QUERY_TIMEOUTS[:1] if running else QUERY_TIMEOUTS)
+                    entries = await self._entries(seen, self._timeouts[:1] if running else self._timeouts)
                     known_length = info.history_length
                 except NoAnswer:
                     answered = False
@@ -125,7 +126,7 @@ class RunHandle:
             if running:
                 await asyncio.sleep(every)
 
-    async def _entries(self, start: int, timeouts: tuple[float, ...]) -> list[Json]:
+    async def _entries(self, start: int, timeouts: Sequence[float]) -> list[Json]:
         entries: list[Json] = []
         while True:
             page = await self._query("transcript", {"start": start + len(entries)}, TranscriptPage, timeouts)
@@ -133,9 +134,7 @@ class RunHandle:
             if start + len(entries) >= page.total or not page.entries:
                 return entries
 
-    async def _query(
-        self, name: str, argument: Any, result_type: type[T], timeouts: tuple[float, ...] = QUERY_TIMEOUTS
-    ) -> T:
+    async def _query(self, name: str, argument: Any, result_type: type[T], timeouts: Sequence[float]) -> T:
         for seconds in timeouts:
             try:
                 args = [] if argument is None else [argument]

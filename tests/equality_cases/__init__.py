@@ -1,6 +1,31 @@
 """The equality table: scripts that `agent.run` and perdure must run alike. Importing this registers all cases."""
 
-from tests.equality_cases import retries, tools, toolsets
+from tests.equality_cases import (
+    capabilities,
+    endings,
+    histories,
+    outputs,
+    prompts,
+    responses,
+    retries,
+    tools,
+    toolsets,
+    types,
+)
 from tests.equality_cases.base import CASES, Case, Ran
 
-__all__ = ["CASES", "Case", "Ran", "retries", "tools", "toolsets"]
+__all__ = [
+    "CASES",
+    "Case",
+    "Ran",
+    "capabilities",
+    "endings",
+    "histories",
+    "outputs",
+    "prompts",
+    "responses",
+    "retries",
+    "tools",
+    "toolsets",
+    "types",
+]

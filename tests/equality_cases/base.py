@@ -92,7 +92,9 @@ def simple(*turns: Turn, saw: list[Any] | None = None, profile: Any = None, **op
     """A case of one script. Options are those of `Agent`, and of `Case` where it has such a field."""
     script = Recording(*turns, profile=profile)
     own = {name: options.pop(name) for name in ("prompt", "deps", "request", "durable", "differs") if name in options}
-    return Case(agent=Agent(script.model, name="agent", **options), scripts=[script], saw=[] if saw is None else saw, **own)
+    return Case(
+        agent=Agent(script.model, name="agent", **options), scripts=[script], saw=[] if saw is None else saw, **own
+    )
 
 
 def call(name: str, args: Any = None, id: str | None = None) -> ToolCallPart:

@@ -19,7 +19,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models.function import AgentInfo
 
-LEFT_OUT = {"timestamp", "run_id", "conversation_id"}
+LEFT_OUT = {"timestamp", "run_id", "conversation_id", "duration"}
 """What two runs of the same script differ in."""
 
 
@@ -64,7 +64,22 @@ class Ids:
         for part in data["parts"]:
             if part.get("tool_call_id") in self._names:
                 part["tool_call_id"] = self._names[part["tool_call_id"]]
+        if isinstance(message, ModelRequest):
+            in_call_order(data["parts"])
         return data
+
+
+def in_call_order(parts: list[Any]) -> None:
+    """Sort the tool returns among themselves, in place: that is how a model reads them (`Model.prepare_messages`)."""
+    places = [index for index, part in enumerate(parts) if part["type"].endswith("ReturnPart")]
+    returns = sorted((parts[index] for index in places), key=lambda part: place(part["tool_call_id"]))
+    for index, part in zip(places, returns, strict=True):
+        parts[index] = part
+
+
+def place(id: str) -> tuple[int, ...]:
+    """`#2.10` as `(2, 10)`."""
+    return tuple(int(number) for number in id[1:].split(".")) if id.startswith("#") else ()
 
 
 def plain(value: Any) -> Any:
@@ -86,7 +101,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [plain(item) for item in cast("Sequence[Any]", value)]
     if isinstance(value, datetime | date):
-        return value.isoformat()
+        return value.isoformat().replace("+00:00", "Z")  # as it is after JSON
     return value if isinstance(value, str | int | float | bytes | None) else str(value)
 
 
@@ -109,5 +124,9 @@ def difference(ours: Any, theirs: Any, at: str = "") -> list[str]:
     if isinstance(ours, list) and isinstance(theirs, list):
         items = cast("list[Any]", ours), cast("list[Any]", theirs)
         if len(items[0]) == len(items[1]):
-            return [line for index, pair in enumerate(zip(*items, strict=True)) for line in difference(*pair, f"{at}[{index}]")]
+            return [
+                line
+                for index, pair in enumerate(zip(*items, strict=True))
+                for line in difference(*pair, f"{at}[{index}]")
+            ]
     return [] if ours == theirs else [f"{at}: {ours!r} is not {theirs!r}"]

@@ -38,7 +38,11 @@ def s0_02_tools_with_and_without_context_sync_and_async() -> Case:
     async def without_async(x: int, y: int = 5) -> str:
         return f"without async {x} {y}"
 
-    turns = [{"with_context": {"x": 1}}, {"with_context_async": {"x": 2}}, {"without": {"x": "3"}, "without_async": {"x": 4}}]
+    turns = [
+        {"with_context": {"x": 1}},
+        {"with_context_async": {"x": 2}},
+        {"without": {"x": "3"}, "without_async": {"x": 4}},
+    ]
     return simple(*turns, "done", saw=saw, toolsets=[tools])
 
 
@@ -238,5 +242,3 @@ def s1_11_usage_of_earlier_calls_as_tools_see_it() -> Case:
 @case
 def s1_03_no_tools_at_all() -> Case:
     return simple("Hello.")
-
-

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pydantic_ai import FunctionToolset, RunContext
+from pydantic_ai import FunctionToolset, RunContext, ToolReturn
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import (
     AbstractToolset,
@@ -23,6 +23,7 @@ from pydantic_ai.toolsets import (
 )
 
 from tests.equality_cases.base import Case, call, calls, case, simple
+from tests.scripts import Turn
 
 
 def numbers(id: str = "numbers") -> FunctionToolset[Any]:
@@ -44,7 +45,9 @@ def numbers(id: str = "numbers") -> FunctionToolset[Any]:
 
 @case
 def s0_15_prefixed() -> Case:
-    return simple({"n_one": {}}, {"one": {}}, {"n_add": {"a": 1, "b": 2}}, "done", toolsets=[PrefixedToolset(numbers(), "n")])
+    return simple(
+        {"n_one": {}}, {"one": {}}, {"n_add": {"a": 1, "b": 2}}, "done", toolsets=[PrefixedToolset(numbers(), "n")]
+    )
 
 
 @case
@@ -100,7 +103,9 @@ class Audited(WrapperToolset[Any]):
 
     saw: list[Any] = field(default_factory=list[Any])
 
-    async def call_tool(self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]) -> Any:
+    async def call_tool(
+        self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
+    ) -> Any:
         result = await super().call_tool(name, tool_args, ctx, tool)
         self.saw.append((name, tool_args, result, ctx.tool_call_id, ctx.run_step))
         return result
@@ -129,7 +134,7 @@ def s0_21_dynamic_per_step() -> Case:
     def choose(ctx: RunContext[Any]) -> AbstractToolset[Any] | None:
         return numbers() if ctx.run_step < 3 else None
 
-    turns = [{"one": {}}, {"add": {"a": 1, "b": 2}}, {"one": {}}]
+    turns: list[Turn] = [{"one": {}}, {"add": {"a": 1, "b": 2}}, {"one": {}}]
     return simple(*turns, "done", toolsets=[DynamicToolset(choose, id="dynamic")])
 
 
@@ -198,8 +203,13 @@ def s0_21_deferred_tools_found_by_search_then_called() -> Case:
 
 @case
 def s0_21_hidden_tool_called_before_it_was_found() -> Case:
-    turns = [{"add": {"a": 1, "b": 2}}, {"add": {"a": 1, "b": 2}}, {"search_tools": {"queries": ["add"]}}, {"add": {"a": 1, "b": 2}}]
-    return simple(*turns, "done", toolsets=[DeferredLoadingToolset(numbers(), frozenset({"add"}))])
+    turns = [
+        {"add": {"a": 1, "b": 2}},
+        {"add": {"a": 1, "b": 2}},
+        {"search_tools": {"queries": ["add"]}},
+        {"add": {"a": 1, "b": 2}},
+    ]
+    return simple(*turns, "done", toolsets=[numbers().defer_loading(["add"])])
 
 
 @case
@@ -216,8 +226,6 @@ def s0_21_two_searches_reveal_the_same_tool_once() -> Case:
 
 @case
 def s0_21_tool_return_reveals_a_tool() -> Case:
-    from pydantic_ai import ToolReturn
-
     def unlock() -> ToolReturn[str]:
         return ToolReturn("unlocked", tools=["one"])
 

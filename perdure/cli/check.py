@@ -1,0 +1,68 @@
+"""`perdure check`: what an App declares, as its worker would serve it. Needs no server."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+from perdure.cli.exits import one_line_errors
+from perdure.cli.options import AsJson, Target
+
+if TYPE_CHECKING:
+    from perdure.contracts import Json
+
+
+def check(target: Target, as_json: AsJson = False) -> None:
+    """Check an App and print its agents and tools. Building the App is the check: a fault is one line, exit code 2."""
+    from perdure.cli.worker import load
+
+    with one_line_errors():
+        app = load(target)
+    from perdure.cli.declared import describe_agent
+
+    agents = [describe_agent(durable) for durable in app.agents.values()]
+    if as_json:
+        print(json.dumps({"app": target, "agents": agents}, indent=2))
+    else:
+        for agent in agents:
+            _print(agent)
+
+
+def _print(agent: Json) -> None:
+    from rich.table import Table
+
+    from perdure.cli.text import console, plain, styled
+
+    out = console(sys.stdout)
+    out.print(styled("agent", " ".join(filter(None, (agent["name"], agent["version"])))))
+    for label in ("model", "models", "output", "params", "limits"):
+        if agent[label]:
+            out.print(styled(label, plain(agent[label])))
+    table = Table("tool", "what it does", "arguments", "effect", "attempts", "timeout", show_lines=True)
+    for tool in agent["tools"]:
+        timeout = "none" if tool["timeout"] is None else f"{tool['timeout']:g} s"
+        row = (tool["name"], tool["description"], _arguments(tool["schema"]), tool["effect"], str(tool["attempts"]))
+        table.add_row(*row, timeout)
+    if agent["tools"]:
+        out.print(table)
+    if not agent["all_tools_known"]:
+        out.print(styled("tools", "more may be known only in a run: of MCP servers, dynamic toolsets, capabilities"))
+    out.print()
+
+
+def _arguments(schema: Json | None) -> str:
+    """The arguments of a tool with their types, one a line."""
+    properties: Json = (schema or {}).get("properties", {})
+    required = (schema or {}).get("required", [])
+    rows = ((name, value, "" if name in required else "?") for name, value in properties.items())
+    return "\n".join(f"{name}{optional}: {_type(value)}" for name, value, optional in rows)
+
+
+def _type(schema: Json) -> str:
+    if "anyOf" in schema:
+        return " | ".join(_type(option) for option in schema["anyOf"])
+    if "enum" in schema:
+        return " | ".join(json.dumps(value) for value in schema["enum"])
+    name = str(schema.get("type") or schema.get("$ref", "any").rsplit("/", 1)[-1])
+    return f"{name} of {_type(schema['items'])}" if name == "array" and schema.get("items") else name

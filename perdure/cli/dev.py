@@ -1,0 +1,80 @@
+"""`perdure dev`: a Temporal server with its Web UI, and a worker, in one command."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from perdure.cli.exits import one_line_errors
+from perdure.cli.options import TARGET_HELP, TaskQueue
+from perdure.cli.worker import load, say, serve, stopping
+
+if TYPE_CHECKING:
+    from perdure import App
+
+EXAMPLE = ("examples/support/app.py", "examples.support.app:app")
+"""The example of a checkout: its file under the current folder, and its App."""
+DEMO = "perdure.cli.demo_app:app"
+PROMPTS = {
+    "demo": "What is 17 * 23, and what time is it in Asia/Tokyo?",
+    "support": "Please refund the headphones of ada@example.com.",
+}
+"""What to ask the agents that come with perdure."""
+
+
+def dev(
+    target: Annotated[
+        str | None, typer.Argument(metavar="[MODULE:APP]", help=f"{TARGET_HELP} Default: a demo.", show_default=False)
+    ] = None,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="The server's port on 127.0.0.1.")] = 7233,
+    ui_port: Annotated[int, typer.Option(min=1, max=65535, help="The Web UI's port.")] = 8233,
+    db: Annotated[Path | None, typer.Option(metavar="FILE", help="Keep runs in this file over restarts.")] = None,
+    headless: Annotated[bool, typer.Option("--headless", help="No Web UI.")] = False,
+    task_queue: TaskQueue = None,
+) -> None:
+    """Start a Temporal server for development, its Web UI and a worker. Ctrl-C stops all. No key and no network."""
+    with one_line_errors():
+        app = load(target or (EXAMPLE[1] if Path(EXAMPLE[0]).is_file() else DEMO))
+        asyncio.run(_dev(app, port, None if headless else ui_port, db, task_queue))
+
+
+async def _dev(app: App, port: int, ui_port: int | None, db: Path | None, task_queue: str | None) -> None:
+    from perdure.client import PerdureClient
+    from perdure.contracts import TASK_QUEUE
+    from perdure.dev import dev_server
+
+    stop = stopping()
+    queue = task_queue or TASK_QUEUE
+    async with dev_server(port=port, ui_port=ui_port, db=db) as server:
+        say(f"Temporal server at {server.address}")
+        if server.ui:
+            say(f"Web UI at {server.ui}")
+        say(f"try: {_command(app, port, queue)}")
+        await _first(serve(PerdureClient(server.client), app, stop, task_queue=queue), server.ended())
+
+
+async def _first(*works: Coroutine[None, None, None]) -> None:
+    """Wait until one of `works` ends, and end the others. Raises what that one raised."""
+    tasks = [asyncio.create_task(work) for work in works]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    for task in done:
+        task.result()
+
+
+def _command(app: App, port: int, queue: str) -> str:
+    """A command that starts a run on this server."""
+    agent = next(iter(app.agents))
+    words = ["perdure", "start", agent, PROMPTS.get(agent, "Hello!")]
+    words += [] if port == 7233 else ["--address", f"127.0.0.1:{port}"]
+    words += [] if queue == "perdure" else ["--task-queue", queue]
+    return shlex.join(words)

@@ -1,0 +1,24 @@
+"""Options and arguments that several commands have."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+TARGET_HELP = "Where the App is, as module:attribute, for example acme.agents:app."
+
+Target = Annotated[str, typer.Argument(metavar="MODULE:APP", help=TARGET_HELP)]
+RunId = Annotated[str, typer.Argument(metavar="ID", help="The run's id, as `perdure start` printed it.")]
+Address = Annotated[
+    str | None,
+    typer.Option(envvar="TEMPORAL_ADDRESS", metavar="HOST:PORT", help="The Temporal server. Default: localhost:7233."),
+]
+Namespace = Annotated[
+    str | None, typer.Option(envvar="TEMPORAL_NAMESPACE", help="The server's namespace. Default: default.")
+]
+Profile = Annotated[
+    str | None, typer.Option(envvar="TEMPORAL_PROFILE", help="A profile of Temporal's configuration file.")
+]
+TaskQueue = Annotated[str | None, typer.Option(metavar="NAME", help="The workers' task queue. Default: perdure.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]

@@ -1,0 +1,32 @@
+"""The `perdure` command and its subcommands. Imports nothing heavy: a subcommand does when it runs."""
+
+from __future__ import annotations
+
+import rich as _rich  # the other half of the extra: is it there?
+import typer
+
+from perdure.cli import check, dev, runs, show, start, worker
+
+assert _rich
+
+EPILOG = """Temporal's own environment configuration is used: TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY,
+TEMPORAL_TLS and its relatives, TEMPORAL_PROFILE, TEMPORAL_CONFIG_FILE.
+
+Exit codes: 0 done, 1 error, 2 wrong usage or declaration, 3 no Temporal server, 4 the run failed, 5 no worker answered,
+130 interrupted."""
+
+app = typer.Typer(
+    name="perdure",
+    help="Durable Pydantic AI agents on Temporal. Results go to stdout, progress to stderr.",
+    epilog=EPILOG,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+app.command("dev")(dev.dev)
+app.command("worker")(worker.worker)
+app.command("start")(start.start)
+app.command("show")(show.show)
+app.command("list")(runs.runs)
+app.command("check")(check.check)

@@ -1,0 +1,72 @@
+"""`perdure show`: what became of a run, and its transcript."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from typing import TYPE_CHECKING
+
+from perdure.cli.exits import one_line_errors
+from perdure.cli.options import Address, AsJson, Namespace, Profile, RunId
+
+if TYPE_CHECKING:
+    from perdure.client import RunHandle, RunSummary
+    from perdure.contracts import Json, StatusView
+
+
+def show(
+    id: RunId, as_json: AsJson = False, address: Address = None, namespace: Namespace = None, profile: Profile = None
+) -> None:
+    """Show the state and the transcript of a run, whether it goes on or has ended. A worker must be running."""
+    with one_line_errors():
+        asyncio.run(_show(id, as_json, {"address": address, "namespace": namespace, "profile": profile}))
+
+
+async def _show(id: str, as_json: bool, where: dict[str, str | None]) -> None:
+    from perdure.client import connect
+
+    run = (await connect(**where)).run(id)
+    described = await run.describe()
+    status, entries = await run.status(), await run.transcript()
+    ended = await _ended(run, described)
+    if as_json:
+        row = {"id": id, "status": described.status, **ended}
+        print(json.dumps({**row, "view": status.model_dump(mode="json"), "transcript": entries}, indent=2))
+    else:
+        _print(described, status, entries, ended)
+
+
+async def _ended(run: RunHandle, described: RunSummary) -> Json:
+    """The result or failure of a run that has ended."""
+    from perdure.client import RunFailed
+
+    if described.closed is None:
+        return {}
+    try:
+        return {"output": (await run.result()).output}
+    except RunFailed as error:
+        return {"failure": {"type": error.type, "message": error.message}}
+
+
+def _print(described: RunSummary, status: StatusView, entries: list[Json], ended: Json) -> None:
+    from perdure.cli.text import console, entry_lines, plain, styled
+
+    out = console(sys.stdout)
+    out.print(styled("run", f"{described.id} · {described.status} · started {described.started:%Y-%m-%d %H:%M:%S} UTC"))
+    out.print(styled("agent", " · ".join(filter(None, (status.agent, status.version, status.model)))))
+    usage = status.usage
+    cost = f" · {usage.cost} USD" if usage.cost is not None else ""
+    tokens = f"{usage.input_tokens} + {usage.output_tokens} tokens"
+    counts = f"{usage.requests} requests · {usage.tool_calls} tool calls"
+    out.print(styled("usage", f"turn {status.turn} · step {status.step} · {counts} · {tokens}{cost}"))
+    out.print()
+    for entry in entries:
+        for label, text in entry_lines(entry):
+            out.print(styled(label, text))
+    for call in status.open_calls:
+        out.print(styled("running", f"{call['tool']} {plain(call['args'])}"))
+    if "output" in ended:
+        out.print(styled("output", plain(ended["output"])))
+    if "failure" in ended:
+        out.print(styled("failed", f"{ended['failure']['type']}: {ended['failure']['message']}"))

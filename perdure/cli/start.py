@@ -1,0 +1,82 @@
+"""`perdure start`: start a run, and wait for its result."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from perdure.cli.exits import one_line_errors
+from perdure.cli.options import Address, AsJson, Namespace, Profile, TaskQueue
+
+
+def start(
+    agent: Annotated[str, typer.Argument(help="The agent's name.")],
+    prompt: Annotated[str, typer.Argument(help="What to ask it.")],
+    params: Annotated[str | None, typer.Option(metavar="JSON", help="What the agent's deps are made of.")] = None,
+    model: Annotated[str | None, typer.Option(metavar="KEY", help="One of the agent's further models.")] = None,
+    id: Annotated[str | None, typer.Option(help="The run's id; must be new. Default: made up.")] = None,
+    wait: Annotated[bool, typer.Option(help="Show the run as it goes on and print its output, or only its id.")] = True,
+    as_json: AsJson = False,
+    task_queue: TaskQueue = None,
+    address: Address = None,
+    namespace: Namespace = None,
+    profile: Profile = None,
+) -> None:
+    """Start a run of AGENT. Prints its output (text as it is, else JSON; --json: the whole result)."""
+    asked: dict[str, Any] = {"model": model, "id": id, "params": _json(params)}
+    if task_queue:
+        asked["task_queue"] = task_queue
+    where = {"address": address, "namespace": namespace, "profile": profile}
+    with one_line_errors():
+        asyncio.run(_start(where, agent, prompt, asked, wait=wait, as_json=as_json))
+
+
+def _json(text: str | None) -> Any:
+    try:
+        return None if text is None else json.loads(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"--params isn't JSON: {error}") from error
+
+
+async def _start(
+    where: dict[str, str | None], agent: str, prompt: str, asked: dict[str, Any], *, wait: bool, as_json: bool
+) -> None:
+    from perdure.client import connect
+
+    client = await connect(**where)
+    run = await client.start(agent, prompt, **asked)
+    if not wait:
+        print(json.dumps({"id": run.id}) if as_json else run.id)
+        return
+    await _follow(run)
+    result = await run.result()
+    if as_json:
+        print(result.model_dump_json(indent=2))
+    else:
+        print(_output(result.output))
+
+
+async def _follow(run: Any) -> None:
+    """Show the run until it has ended."""
+    from perdure.cli.display import Display
+
+    with Display() as display:
+        display.note("run", run.id)
+        try:
+            async for progress in run.follow():
+                display.show(progress)
+        except asyncio.CancelledError:
+            display.note("run", f"goes on without you: perdure show {run.id}")
+            raise
+
+
+def _output(output: Any) -> str:
+    from perdure.cli.text import printable
+
+    if not isinstance(output, str):
+        return json.dumps(output, indent=2, ensure_ascii=False)
+    return printable(output) if sys.stdout.isatty() else output

@@ -1,0 +1,123 @@
+"""Lines for people: a transcript's entries as labelled text, safe to print on a terminal."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, TextIO, cast
+
+from rich.console import Console
+from rich.text import Text
+
+from perdure.contracts import Json
+
+STYLES = {
+    "user": "bold cyan",
+    "model": "bold green",
+    "call": "bold yellow",
+    "returned": "green",
+    "failed": "bold red",
+    "unknown": "bold red",
+    "retried": "yellow",
+    "done": "bold green",
+}
+WIDTH = 10
+"""Columns of the label."""
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""What a terminal would obey rather than show; new lines and tabs aside."""
+OUTCOMES = {"success": "returned", "interrupted": "cancelled"}
+
+Line = tuple[str, str]
+"""Label and text."""
+
+
+def console(stream: TextIO) -> Console:
+    """A console that wraps nothing, so that what is piped keeps its lines."""
+    return Console(file=stream, highlight=False, soft_wrap=True, markup=False, emoji=False)
+
+
+def styled(label: str, text: str) -> Text:
+    """A line with its label; further lines of `text` are indented."""
+    body = printable(text).strip().replace("\n", "\n" + " " * WIDTH)
+    return Text.assemble((label.ljust(WIDTH), STYLES.get(label, "bold")), body)
+
+
+def printable(text: str) -> str:
+    """`text` without what a terminal would obey."""
+    return CONTROL.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
+
+
+def plain(value: Any) -> str:
+    """Text as it is, everything else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def entry_lines(entry: Json) -> Iterator[Line]:
+    """What a transcript's entry says. An entry of a newer version of perdure is named, not shown."""
+    match entry.get("kind"):
+        case "start":
+            yield from ((name, plain(entry[name])) for name in ("params", "metadata") if name in entry)
+        case "user":
+            yield "user", _content(entry["content"])
+        case "response":
+            for part in entry["response"]["parts"]:
+                yield from _response_lines(part)
+        case "outcomes":
+            for outcome in entry.get("outcomes", []):
+                yield outcome["kind"], f"{outcome['tool']} → {_answer(outcome)}"
+            for part in entry.get("parts", []):
+                yield from _request_lines(part)
+        case "request":
+            return
+        case _:
+            yield str(entry.get("kind")), plain(entry.get("text", ""))
+
+
+def _response_lines(part: Json) -> Iterator[Line]:
+    match part["part_kind"]:
+        case "text":
+            yield "model", str(part["content"])
+        case "thinking":
+            if part.get("content"):
+                yield "thinking", str(part["content"])
+        case "tool-call" | "builtin-tool-call":
+            yield "call", f"{part['tool_name']} {plain(part.get('args') or {})}"
+        case kind:
+            yield "model", f"[{kind}]"
+
+
+def _request_lines(part: Json) -> Iterator[Line]:
+    """Answers that needed no call: refused arguments, output tools, feedback."""
+    name, content = part.get("tool_name"), _content(part.get("content", ""))
+    match part["part_kind"]:
+        case "tool-return":
+            outcome: str = part.get("outcome", "success")
+            yield OUTCOMES.get(outcome, outcome), f"{name} → {content}"
+        case "retry-prompt" | "retry-feedback":
+            yield "retried", f"{name} → {content}" if name else content
+        case "user-prompt":
+            yield "user", content
+        case _:
+            return
+
+
+def _answer(outcome: Json) -> str:
+    parts = cast("list[Json]", outcome.get("parts", []))
+    answers = [_content(part["content"]) for part in parts if "content" in part]
+    return "\n".join(answers) or str(outcome.get("text", ""))
+
+
+def _content(content: Any) -> str:
+    """User or tool content: text, or a list of text and parts, of which binary ones are only named."""
+    if not isinstance(content, list):
+        return plain(content)
+    items = cast("list[Any]", content)
+    return " ".join(_item(item) for item in items)
+
+
+def _item(item: Any) -> str:
+    if isinstance(item, dict) and "kind" in item:
+        fields = cast("Json", item)
+        return f"[{fields['kind']} {fields.get('url') or fields.get('media_type') or ''}]".replace(" ]", "]")
+    return plain(item)

@@ -1,0 +1,94 @@
+"""`perdure worker`: serve an App until told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import sys
+from contextlib import suppress
+from datetime import timedelta
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from perdure.cli.exits import one_line_errors
+from perdure.cli.options import Address, Namespace, Profile, Target, TaskQueue
+
+if TYPE_CHECKING:
+    from perdure import App
+    from perdure.client import PerdureClient
+
+
+def worker(
+    target: Target,
+    task_queue: TaskQueue = None,
+    grace: Annotated[float, typer.Option(min=0, help="Seconds that running activities get when told to stop.")] = 30,
+    max_cached_workflows: Annotated[int, typer.Option(min=0, help="Runs that are kept in memory.")] = 1000,
+    max_concurrent_activities: Annotated[int, typer.Option(min=1, help="Requests and calls at once.")] = 200,
+    address: Address = None,
+    namespace: Namespace = None,
+    profile: Profile = None,
+) -> None:
+    """Serve the agents of an App until SIGTERM or Ctrl-C, then let running activities end."""
+    where = {"address": address, "namespace": namespace, "profile": profile}
+    options = {
+        "grace": timedelta(seconds=grace),
+        "max_cached_workflows": max_cached_workflows,
+        "max_concurrent_activities": max_concurrent_activities,
+    }
+    with one_line_errors():
+        app = load(target)
+        asyncio.run(_worker(app, where, task_queue, options))
+
+
+def load(target: str) -> App:
+    """The App, and logging for the program that serves it. Not in an event loop: a module may run one of its own."""
+    from perdure.worker import load_app
+
+    logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    return load_app(target)
+
+
+async def _worker(
+    app: App, where: dict[str, str | None], task_queue: str | None, options: dict[str, Any]
+) -> None:
+    from perdure.client import connect
+    from perdure.contracts import TASK_QUEUE
+
+    stop = stopping()
+    await serve(await connect(**where), app, stop, task_queue=task_queue or TASK_QUEUE, **options)
+
+
+def stopping() -> asyncio.Event:
+    """An event that the first SIGTERM or SIGINT sets. The second ends the process as if nobody had listened."""
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
+
+    def stop_once(number: int) -> None:
+        loop.remove_signal_handler(number)
+        stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        with suppress(NotImplementedError):  # Windows: Ctrl-C cancels the task instead
+            loop.add_signal_handler(number, stop_once, number)
+    return stop
+
+
+async def serve(client: PerdureClient, app: App, stop: asyncio.Event, *, task_queue: str, **options: Any) -> None:
+    """Serve `app` until `stop` is set. Says on stderr when the worker polls and when it has stopped."""
+    from perdure.worker import serving
+
+    namespace = client.client.namespace
+    async with serving(client.client, app, task_queue=task_queue, **options) as running:
+        while not running.is_running:  # the server is asked for the namespace first; a refusal cancels this
+            await asyncio.sleep(0.01)
+        agents = ", ".join(app.agents)
+        say(f"worker polls task queue {task_queue!r} at {client.address} (namespace {namespace!r}), agents: {agents}")
+        await stop.wait()
+        say("worker stops: running activities may end")
+    say("worker has stopped")
+
+
+def say(text: str) -> None:
+    """One line on stderr."""
+    print(f"perdure: {text}", file=sys.stderr, flush=True)

@@ -1,0 +1,100 @@
+"""The real `perdure` command as a process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+SECONDS = 60.0
+DEMO = "perdure.cli.demo_app:app"
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a command left."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Command:
+    """A command that runs: its standard error is read line by line."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self.process = process
+        self.lines: list[str] = []
+
+    async def line(self, containing: str) -> str:
+        """Wait for a line of standard error."""
+        assert self.process.stderr
+        async with asyncio.timeout(SECONDS):
+            while raw := await self.process.stderr.readline():
+                self.lines.append(raw.decode().rstrip())
+                if containing in self.lines[-1]:
+                    return self.lines[-1]
+        raise AssertionError(f"no line with {containing!r} in {self.lines}")
+
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal to this process."""
+        self.process.send_signal(number)
+
+    async def end(self) -> Done:
+        """Wait for the end."""
+        async with asyncio.timeout(SECONDS):
+            out, err = await self.process.communicate()
+        code = self.process.returncode
+        assert code is not None
+        return Done(code, out.decode(), "\n".join([*self.lines, err.decode().rstrip()]))
+
+
+@asynccontextmanager
+async def running(*args: str, address: str = "", cwd: Path = ROOT, **env: str) -> AsyncGenerator[Command]:
+    """`perdure` with these arguments. Killed, by its own process id, if it still runs after the block."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("TEMPORAL_")}
+    added = {"PYTHONUNBUFFERED": "1", "COLUMNS": "200"} | ({"TEMPORAL_ADDRESS": address} if address else {}) | env
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "perdure.cli",
+        *args,
+        cwd=cwd,
+        env=inherited | added,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    command = Command(process)
+    try:
+        yield command
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.communicate()
+
+
+async def perdure(*args: str, address: str = "", cwd: Path = ROOT, **env: str) -> Done:
+    """Run a command to its end."""
+    async with running(*args, address=address, cwd=cwd, **env) as command:
+        return await command.end()
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def listens(port: int) -> bool:
+    """Whether somebody listens on the port."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0

@@ -1,0 +1,253 @@
+"""The `perdure` command, as a process of its own, against a real server."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import uuid
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from pydantic_ai import Agent
+from temporalio.client import Client
+from temporalio.testing import WorkflowEnvironment
+
+from perdure.cli import demo_app
+from tests.command import DEMO, free_port, perdure, running
+from tests.harness import working
+
+PROMPT = "What is 17 * 23, and what time is it in UTC?"
+
+
+@pytest.fixture
+def address(environment: WorkflowEnvironment) -> str:
+    return environment.client.service_client.config.target_host
+
+
+@pytest.fixture
+async def queue(client: Client) -> AsyncIterator[str]:
+    """A task queue on which the demo agent is served."""
+    async with working(client, demo_app.app) as runs:
+        yield runs.task_queue
+
+
+def new_id() -> str:
+    return f"cli-{uuid.uuid4().hex[:12]}"
+
+
+def python(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = """
+import sys
+from perdure.cli import main
+try:
+    main(["--help"])
+finally:
+    print("imported", sorted({"pydantic_ai", "temporalio", "pydantic"} & set(sys.modules)))
+"""
+    done = python(code)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "imported []"
+    for name in ("dev", "worker", "start", "show", "list", "check", "TEMPORAL_ADDRESS", "4 the run failed"):
+        assert name in done.stdout
+
+
+async def test_client_commands_name_their_environment_variables() -> None:
+    for name in ("worker", "start", "show", "list"):
+        done = await perdure(name, "--help")
+        assert done.code == 0
+        for variable in ("TEMPORAL_ADDRESS", "TEMPORAL_NAMESPACE", "TEMPORAL_PROFILE"):
+            assert variable in done.out
+
+
+@pytest.mark.parametrize("missing", ["typer", "rich"])
+def test_without_its_extra_the_command_says_what_to_install(missing: str) -> None:
+    done = python(f"import sys; sys.modules[{missing!r}] = None; from perdure.cli import main; main(['--help'])")
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == ["perdure: the command line needs typer and rich: pip install 'perdure[cli]'"]
+
+
+async def test_start_shows_the_run_on_stderr_and_its_output_on_stdout(address: str, queue: str) -> None:
+    done = await perdure("start", "demo", PROMPT, "--task-queue", queue, address=address)
+    assert done.code == 0, done.err
+    assert done.out.startswith("17 * 23 is 391. It is ")
+    labels = [line.split()[0] for line in done.err.splitlines()]
+    assert labels == ["run", "user", "call", "call", "returned", "returned", "model"]
+    assert 'calculate {"expression": "17 * 23"}' in done.err
+    assert "calculate → 391" in done.err
+
+
+async def test_start_prints_the_whole_result_as_json(address: str, queue: str) -> None:
+    done = await perdure("start", "demo", "2 + 3", "--json", "--task-queue", queue, address=address)
+    assert done.code == 0, done.err
+    result = json.loads(done.out)
+    assert result["output"] == "2 + 3 is 5."
+    assert (result["turns"], result["steps"], result["usage"]["tool_calls"]) == (1, 2, 1)
+
+
+async def test_start_without_waiting_prints_the_id_and_show_finds_the_run(address: str, queue: str) -> None:
+    id = new_id()
+    started = await perdure("start", "demo", PROMPT, "--no-wait", "--id", id, "--task-queue", queue, address=address)
+    assert (started.code, started.out, started.err) == (0, f"{id}\n", "")
+    async with running("show", id, address=address) as early:  # the run may be going on
+        assert (await early.end()).code == 0
+    again = await perdure("start", "demo", PROMPT, "--id", id, "--task-queue", queue, address=address)
+    assert again.code == 1
+    assert again.err == f"Error: there is a run {id!r} already: choose another id, or see `perdure show {id}`"
+
+
+async def test_show_prints_an_ended_run(address: str, client: Client, queue: str) -> None:
+    id = new_id()
+    await perdure("start", "demo", "2 + 3", "--id", id, "--task-queue", queue, address=address)
+    done = await perdure("show", id, address=address)
+    assert done.code == 0, done.err
+    lines = done.out.splitlines()
+    assert lines[0].startswith(f"run       {id} · completed · started ")
+    assert lines[1] == "agent     demo · 1 · function:demo"
+    assert lines[4:] == [
+        "user      2 + 3",
+        'call      calculate {"expression": "2 + 3"}',
+        "returned  calculate → 5",
+        "model     2 + 3 is 5.",
+        "output    2 + 3 is 5.",
+    ]
+    shown = json.loads((await perdure("show", id, "--json", address=address)).out)
+    assert (shown["status"], shown["output"], shown["view"]["state"]) == ("completed", "2 + 3 is 5.", "done")
+    assert [entry["kind"] for entry in shown["transcript"]] == ["start", "user", "response", "outcomes", "response"]
+
+
+async def test_list_finds_runs_of_an_agent(address: str, queue: str) -> None:
+    id = new_id()
+    await perdure("start", "demo", "2 + 3", "--id", id, "--task-queue", queue, address=address)
+    listed = json.loads(
+        (await perdure("list", "--agent", "demo", "--status", "completed", "--json", address=address)).out
+    )
+    assert ("demo", "completed") in {(run["agent"], run["status"]) for run in listed if run["id"] == id}
+    assert id in (await perdure("list", address=address)).out
+    assert (await perdure("list", "--agent", "nobody's", address=address)).out == "no runs\n"
+
+
+async def test_unknown_agent_fails_the_run_naming_the_known_ones(address: str, queue: str) -> None:
+    id = new_id()
+    done = await perdure("start", "nobody", "hi", "--id", id, "--task-queue", queue, address=address)
+    assert (done.code, done.out) == (4, "")
+    assert done.err.splitlines()[-1] == "UnknownAgent: no agent is named 'nobody'. Known agents: ['demo']"
+    shown = await perdure("show", id, address=address)
+    assert shown.code == 0
+    assert "failed    UnknownAgent: no agent is named 'nobody'." in shown.out
+
+
+async def test_interrupted_start_says_that_the_run_goes_on(address: str) -> None:
+    id = new_id()
+    async with running("start", "demo", "hi", "--id", id, "--task-queue", new_id(), address=address) as command:
+        await command.line("no worker answers")
+        command.send(signal.SIGINT)
+        done = await command.end()
+    assert done.code == 130
+    assert done.err.splitlines()[-1] == f"run       goes on without you: perdure show {id}"
+    assert [
+        run["status"] for run in json.loads((await perdure("list", "--json", address=address)).out) if run["id"] == id
+    ] == ["running"]
+
+
+@pytest.mark.parametrize("command", [["start", "demo", "hi"], ["show", "x"], ["list"], ["worker", DEMO]])
+async def test_missing_server_is_one_line(command: list[str]) -> None:
+    nowhere = f"127.0.0.1:{free_port()}"
+    done = await perdure(*command, address=nowhere)
+    assert (done.code, done.out) == (3, "")
+    (line,) = done.err.splitlines()
+    assert line.startswith(f"Error: no Temporal server answers at '{nowhere}' (Connection refused). Start one with")
+
+
+async def test_missing_server_never_crashes_the_interpreter() -> None:
+    """One in four did without `pause_at_exit`."""
+    nowhere = f"127.0.0.1:{free_port()}"
+    assert {(await perdure("list", address=nowhere)).code for _ in range(12)} == {3}
+
+
+async def test_address_and_namespace_options_win_over_the_environment(address: str) -> None:
+    done = await perdure("list", "--address", address, "--namespace", "nowhere", address="127.0.0.1:1")
+    assert (done.code, done.err) == (1, "Error: the server has no namespace 'nowhere': set TEMPORAL_NAMESPACE")
+
+
+async def test_run_that_is_not_there_is_one_line(address: str) -> None:
+    done = await perdure("show", "nothing", address=address)
+    assert (done.code, len(done.err.splitlines())) == (1, 1)
+    assert "there is no run 'nothing'" in done.err
+
+
+async def test_params_must_be_json(address: str) -> None:
+    done = await perdure("start", "demo", "hi", "--params", "{", address=address)
+    assert done.code == 2
+    assert "--params isn't JSON" in done.err
+
+
+@pytest.mark.parametrize("command", ["worker", "check"])
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("perdure.cli.demo_app", "'perdure.cli.demo_app' is not of the form module:attribute"),
+        ("no_such_module:app", "there is no module 'no_such_module'"),
+        ("perdure.cli.demo_app:agent", "'perdure.cli.demo_app:agent' is Agent, not an App. Apps in"),
+        ("wrong_app:app", "an agent needs a name"),
+    ],
+)
+async def test_wrong_target_or_declaration_is_one_line(
+    tmp_path: Path, address: str, command: str, target: str, message: str
+) -> None:
+    lines = ["from perdure import App", "from pydantic_ai import Agent", "app = App(agents=[Agent('test')])"]
+    (tmp_path / "wrong_app.py").write_text("\n".join(lines))
+    done = await perdure(command, target, address=address, cwd=tmp_path)
+    assert (done.code, len(done.err.splitlines())) == (2, 1), done.err
+    assert message in done.err
+
+
+@pytest.mark.parametrize(
+    ("line", "error"), [("import no_such_thing", "No module named"), ("1 / 0", "ZeroDivisionError")]
+)
+async def test_errors_of_the_users_own_module_keep_their_traceback(tmp_path: Path, line: str, error: str) -> None:
+    (tmp_path / "users_app.py").write_text(line)
+    done = await perdure("check", "users_app:app", cwd=tmp_path)
+    assert done.code == 1
+    assert "Traceback" in done.err
+    assert "users_app.py" in done.err
+    assert error in done.err
+
+
+async def test_check_prints_agents_and_tools_with_their_policies() -> None:
+    done = await perdure("check", DEMO)
+    assert done.code == 0, done.err
+    for text in ("demo 1", "function:demo", "calculate", "expression: string", "Work out a sum", "safe", "10 s"):
+        assert text in done.out
+    (agent,) = json.loads((await perdure("check", DEMO, "--json")).out)["agents"]
+    assert (agent["name"], agent["output"], agent["limits"]) == ("demo", "str", {"requests": 50})
+    tools = {tool["name"]: tool for tool in agent["tools"]}
+    assert list(tools) == ["calculate", "clock"]
+    assert (tools["clock"]["effect"], tools["clock"]["attempts"], tools["clock"]["timeout"]) == ("safe", 5, 10)
+    assert tools["clock"]["schema"]["required"] == ["zone"]
+
+
+async def test_worker_serves_until_sigterm(address: str) -> None:
+    queue = new_id()
+    async with running("worker", DEMO, "--task-queue", queue, "--grace", "5", address=address) as worker:
+        line = await worker.line("polls")
+        assert line == f"perdure: worker polls task queue {queue!r} at {address} (namespace 'default'), agents: demo"
+        done = await perdure("start", "demo", "2 + 3", "--task-queue", queue, address=address)
+        assert (done.code, done.out) == (0, "2 + 3 is 5.\n")
+        worker.send(signal.SIGTERM)
+        ended = await worker.end()
+    assert ended.code == 0
+    assert ended.err.splitlines()[-1] == "perdure: worker has stopped"
+
+
+def test_demo_agent_answers_as_a_plain_agent_too() -> None:
+    agent: Agent[object, str] = demo_app.agent
+    assert agent.run_sync("What is (2 + 3) * 4?").output == "(2 + 3) * 4 is 20."
+    assert "is in" not in agent.run_sync("Hello").output
+    assert agent.run_sync("1 / 0").output == "I could not find out about 1 / 0."
