@@ -62,6 +62,11 @@ def _check_capability(capability: AbstractCapability[Any], where: str) -> None:
         raise DeclarationError(f"{where}: {name} makes the agent durable a second time; remove it")
     if isinstance(capability, BatchModelRequests):
         raise DeclarationError(f"{where}: {name} keeps a request open longer than an activity; it isn't carried")
+    if capability.defer_loading and capability.id is None:
+        raise DeclarationError(
+            f"{where}: {name} is loaded on demand and has no id. Pydantic AI would give it another one in every step, "
+            f"so that what was loaded is forgotten: {name}(…, id=…)"
+        )
     hooks = overridden(capability)
     for hook in ONCE_PER_RUN:
         if hook in hooks:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from pydantic import BaseModel
@@ -49,9 +49,24 @@ def dump_parts(parts: Sequence[ModelRequestPart]) -> list[Json]:
     """Request parts as JSON, tool results normalised. Raises `NotCarried`, naming the type of a result."""
     if not parts:
         return []
+    for part in parts:
+        if isinstance(part, BaseToolReturnPart):
+            _refuse_one_shot(part.content)
     dumped = _dump_parts(parts)
     changed = [_normalised(before, after) for before, after in zip(parts, _load(dumped), strict=True)]
     return dumped if all(new is old for new, old in zip(changed, parts, strict=True)) else _dump_parts(changed)
+
+
+def _refuse_one_shot(value: Any) -> None:
+    """Refuse what can be read once only: writing it down would use it up, or leave it running."""
+    kind = cast("type[Any]", type(value))
+    if issubclass(kind, Iterator | AsyncIterator | Awaitable):
+        raise NotCarried(f"a {kind.__name__} can be read once only; return a list")
+    if isinstance(value, Mapping):
+        value = list(cast("Mapping[Any, Any]", value).values())
+    if isinstance(value, list | tuple):
+        for item in cast("Sequence[Any]", value):
+            _refuse_one_shot(item)
 
 
 def _normalised(part: ModelRequestPart, after: ModelRequestPart) -> ModelRequestPart:

@@ -70,6 +70,8 @@ class Seam(AbstractCapability[Any]):
     """Ids of calls whose own validator asked for approval."""
     response: ModelResponse | None = None
     """The answer as every hook has left it; absent where one refused it."""
+    began: bool = False
+    """Whether the tool itself has begun to run."""
     request: ModelRequestContext | None = None
 
     def get_ordering(self) -> CapabilityOrdering:
@@ -134,6 +136,12 @@ class _SeamToolset(WrapperToolset[Any]):
         tools = await super().get_tools(ctx)
         self.seam.tools = dict(tools)
         return {name: self._seen(tool) for name, tool in tools.items()}
+
+    async def call_tool(
+        self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
+    ) -> Any:
+        self.seam.began = True
+        return await super().call_tool(name, tool_args, ctx, tool)
 
     def _seen(self, tool: ToolsetTool[Any]) -> ToolsetTool[Any]:
         if not self.seam.collect:

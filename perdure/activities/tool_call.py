@@ -56,11 +56,12 @@ class ToolCalls:
 async def _within_time(input: ToolInput, here: Place, live: Live) -> CallOutcome:
     """Run the call as a task of its own, so that one that doesn't end can be left behind."""
     call, options = input.call, input.call.options
-    task = asyncio.create_task(_run(input, here, live))
+    seam = Seam(collect=False, retries=here.retries.tools)
+    task = asyncio.create_task(_run(input, here, live, seam))
     try:
         done, _ = await asyncio.wait([task], timeout=options.timeout)
     except asyncio.CancelledError:
-        return await _cancelled(input, task)
+        return await _cancelled(input, task, seam)
     if done:
         return await task
     task.cancel()
@@ -75,8 +76,11 @@ async def _within_time(input: ToolInput, here: Place, live: Live) -> CallOutcome
     return written(call, kind, f"The call did not end within {options.timeout:g} seconds. {MAY_HAVE_RUN}")
 
 
-async def _cancelled(input: ToolInput, task: asyncio.Task[CallOutcome]) -> CallOutcome:
-    """Give the tool its time to end, then give it up. What it answers by then counts."""
+async def _cancelled(input: ToolInput, task: asyncio.Task[CallOutcome], seam: Seam) -> CallOutcome:
+    """Give the tool its time to end, then give it up. What it answers by then counts.
+
+    An unsafe tool that had begun is `unknown`, also where it ended on the cancel: its effect may be done.
+    """
     task.cancel()
     await asyncio.wait([task], timeout=input.call.options.grace)
     details = activity.cancellation_details()
@@ -84,20 +88,19 @@ async def _cancelled(input: ToolInput, task: asyncio.Task[CallOutcome]) -> CallO
         if task.done() and not task.cancelled():
             return task.result()
         raise asyncio.CancelledError("the worker is shutting down")
-    if not task.done():
-        kind = "cancelled" if input.call.options.effect == "safe" else "unknown"
-        return written(input.call, kind, "The call was cancelled while it ran and did not end in time.")
-    if task.cancelled():
-        return written(input.call, "cancelled", "The call was cancelled.")
-    return task.result()
+    if task.done() and not task.cancelled():
+        return task.result()
+    effect = input.call.options.effect
+    if seam.began and (effect == "unsafe" or (effect == "idempotent" and not task.done())):
+        return written(input.call, "unknown", f"The call was cancelled while it ran. {MAY_HAVE_RUN}")
+    return written(input.call, "cancelled", "The call was cancelled.")
 
 
-async def _run(input: ToolInput, here: Place, live: Live) -> CallOutcome:
+async def _run(input: ToolInput, here: Place, live: Live, seam: Seam) -> CallOutcome:
     call, response = input.call, here.conversation.response
     if response is None:
         raise InternalError("there is no response to run a call of")
     enter_call(_current(input, here, live))
-    seam = Seam(collect=False, retries=here.retries.tools)
     history = [*here.conversation.messages[:-1], only_call(response, call.tool_call_id, call.args)]
     try:
         async with opened(here, [seam], history) as run:

@@ -90,10 +90,9 @@ class AgentWorkflow:
         state.request = one_argument(raw, RunRequest)
         try:
             output = await self._turn_within_deadline()
-            result = fitting_result(self._result(output))
-            state.done = True
-            return result
+            return fitting_result(self._result(output))
         finally:
+            state.done = True
             details.mark_status(state, "done")
             details.show(state)
 
