@@ -7,6 +7,7 @@ from typing import Any
 from pydantic_ai import Agent, ModelRetry
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
+from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client
 
 from perdure import App, DurableAgent
@@ -142,8 +143,8 @@ async def test_many_calls_with_large_arguments_end_typed_or_run(client: Client, 
     assert ran == []
 
 
-async def test_many_calls_whose_inputs_together_fill_several_tasks(client: Client, cache: int) -> None:
-    """The arguments and the tail that goes with each call are over 4 MB in sum, which would terminate the run."""
+async def test_a_large_response_is_not_sent_along_with_each_of_its_calls(client: Client, cache: int) -> None:
+    """25 times 400 KB in one workflow task would get the run terminated."""
     ran: list[int] = []
 
     def work(number: int) -> str:
@@ -158,6 +159,9 @@ async def test_many_calls_whose_inputs_together_fill_several_tasks(client: Clien
         handle = await runs.start("many", "p" * 100_000)
         assert (await handle.result())["output"] == "done"
         assert len(answers(await messages(handle))) == 25
+        scheduled = EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED
+        sent = [e.ByteSize() for e in (await handle.fetch_history()).events if e.event_type == scheduled]
+        assert sum(sent) < 1_000_000
     assert sorted(ran) == list(range(25))
 
 

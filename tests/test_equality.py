@@ -7,6 +7,7 @@ equality can't hold by design the case says so itself, with `differs`.
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
@@ -71,7 +72,7 @@ async def test_perdure_runs_it_like_agent_run(name: str, served: Served) -> None
 async def test_two_runs_of_an_agent_at_once_do_not_share_anything(served: Served) -> None:
     name = "s0_08_model_retry_then_success_counts_attempts"
     plainly = await in_process(named(CASES[name](), name))
-    handles = [await served.runs.start(name, "go") for _ in range(5)]
+    handles = [await served.runs.start(name, "go") for _ in range(2)]
     for handle in handles:
         assert (await handle.result())["output"] == plainly.output
         assert plain_messages(await messages(handle)) == plainly.messages
@@ -102,7 +103,7 @@ async def in_process(case: Case) -> Ran:
             result = await case.agent.run(case.prompt, deps=case.deps, model=case.model(), usage=usage)
             output = result.output
         except Exception as raised:
-            error = type(raised).__name__, str(raised)
+            error = type(raised).__name__, timeless(str(raised))
     return Ran(
         saw=plain(case.saw),
         requests=[request for script in case.scripts for request in script.seen],
@@ -142,7 +143,12 @@ async def ended(handle: Handle) -> tuple[dict[str, Any], tuple[str, str] | None]
         cause = failure.cause
     if not isinstance(cause, ApplicationError):
         raise AssertionError(f"the run ended with {cause!r}")
-    return {}, (cause.type or "", cause.message)
+    return {}, (cause.type or "", timeless(cause.message))
+
+
+def timeless(message: str) -> str:
+    """A message without what two runs differ in: some hold a whole response."""
+    return re.sub(r'"(timestamp|run_id|conversation_id)": "[^"]*"', r'"\1": "…"', message)
 
 
 def up_to_the_end(conversation: list[ModelMessage], *, failed: bool) -> list[ModelMessage]:

@@ -5,75 +5,24 @@ Each test drives a plain `Agent.iter`, without Temporal, the way the activities 
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+import copy
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
-from pydantic_ai import (
-    Agent,
-    AgentRun,
-    CallToolsNode,
-    DeferredToolRequests,
-    ModelRequestNode,
-    ModelRetry,
-    RunContext,
-    Tool,
-)
-from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering, Hooks
-from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, ToolCallPart, UserPromptPart
-from pydantic_ai.models import Model, ModelRequestContext
-from pydantic_ai.tools import ToolDefinition
-from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
-from pydantic_ai.usage import RequestUsage, RunUsage
+from pydantic_ai import Agent, CallToolsNode, DeferredToolRequests, ModelRequestNode, RunContext
+from pydantic_ai.capabilities import AbstractCapability, Hooks
+from pydantic_ai.exceptions import IncompleteToolCall, UnexpectedModelBehavior
+from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, ToolCallPart, UserPromptPart
 from pydantic_graph import End
 
 from perdure.capabilities import NOT_BUILT, ONCE_PER_RUN
-from tests.scripts import Script, Turn
-
-Run = AgentRun[Any, Any]
-
-
-def picky(ctx: RunContext[Any], n: int) -> str:
-    """Refuses what is below 2."""
-    if n < 2:
-        raise ModelRetry(f"retry {ctx.retry}, step {ctx.run_step}, prompt {ctx.prompt}")
-    return f"fine, retry {ctx.retry}, step {ctx.run_step}, prompt {ctx.prompt}"
-
-
-@asynccontextmanager
-async def opened(
-    *turns: Turn, prompt: Any = "go", history: Sequence[ModelMessage] = (), capabilities: Any = (), **options: Any
-) -> AsyncGenerator[Run]:
-    """A run of an agent with the tool `picky`, that may end with collected calls."""
-    agent = Agent(Script(*turns).model, name="agent", tools=[Tool(picky, max_retries=5)], **options)
-    output_type: Any = [agent.output_type, DeferredToolRequests]
-    run = agent.iter(prompt, message_history=list(history), output_type=output_type, capabilities=capabilities)
-    async with run as opened:
-        yield opened
-
-
-async def advance(run: Run, node: Any) -> Any:
-    return await run.next(node)
-
-
-async def to_calls(run: Run) -> CallToolsNode[Any, Any]:
-    """Drive a run up to the node that handles the response."""
-    node = await advance(run, run.next_node)
-    while not isinstance(node, CallToolsNode):
-        node = await advance(run, node)
-    return cast("CallToolsNode[Any, Any]", node)
-
-
-def called(n: int) -> list[ModelMessage]:
-    """A history that ends in a call of `picky`."""
-    call = ToolCallPart("picky", {"n": n}, tool_call_id="c1")
-    return [ModelRequest(parts=[UserPromptPart("go")]), ModelResponse(parts=[call])]
+from tests.equality_cases.driving import Answer, Collecting, advance, called, opened, picky, to_calls
+from tests.scripts import Script
 
 
 async def test_run_step_and_output_retries_are_seeded_by_the_state() -> None:
-    """`run.ctx.state.run_step` and `.output_retries_used` may be set before the first node; `run_step` counts requests."""
+    """`state.run_step` and `.output_retries_used` may be set before the first node; `run_step` counts requests."""
     async with opened({"picky": {"n": 3}}) as run:
         run.ctx.state.run_step = 6
         run.ctx.state.output_retries_used = 0
@@ -96,13 +45,8 @@ async def test_a_history_that_ends_in_a_call_runs_it_without_a_request() -> None
         run.ctx.deps.prompt = "the prompt"
         after: Any = await advance(run, cast("CallToolsNode[Any, Any]", node))
         assert isinstance(after, ModelRequestNode)
-        assert after.request.parts[0].content == "fine, retry 0, step 4, prompt the prompt"
-
-
-async def test_the_prompt_of_a_run_without_one_can_be_set() -> None:
-    """`run.ctx.deps.prompt` is what `RunContext.prompt` gives, and is `None` where a call is run from a history."""
-    async with opened(prompt=None, history=called(3)) as run:
-        assert run.ctx.deps.prompt is None
+        answer = cast("Any", after).request.parts[0]
+        assert answer.content == "fine, retry 0, step 4, prompt the prompt"
 
 
 async def test_a_pending_request_is_the_first_one_made() -> None:
@@ -121,7 +65,7 @@ async def test_a_pending_request_is_the_first_one_made() -> None:
 
 
 async def test_failed_tools_and_retry_counts() -> None:
-    """`tool_manager.failed_tools` names the tools that were charged a retry, and `RetryInfo.attempt` is set for them."""
+    """`tool_manager.failed_tools` names tools that were charged a retry, and `RetryInfo.attempt` is set for them."""
     async with opened({"picky": {"n": 0}}) as run:
         node = await to_calls(run)
         after = await advance(run, node)
@@ -182,7 +126,7 @@ async def test_the_end_holds_the_output_and_the_history_its_answers() -> None:
 
 
 async def test_names_and_kinds_of_output_tools_and_the_end_strategy() -> None:
-    """`tool_manager.tools` holds every tool with its definition, output tools by kind; `deps.end_strategy` the strategy."""
+    """`tool_manager.tools` holds every tool with its definition, output tools by kind; `deps.end_strategy` is known."""
     async with opened({"picky": {"n": 3}}, output_type=Answer, end_strategy="early") as run:
         await to_calls(run)
         tools = run.ctx.deps.tool_manager.tools or {}
@@ -198,12 +142,47 @@ async def test_the_output_schema_decides_whether_calls_may_be_collected() -> Non
 
     An agent with output validators refuses another `output_type` for a run, so this is how calls are collected there.
     """
-    assert hasattr(type(await schema_of("done")), "allows_deferred_tools")
+    agent = Agent(Script({"picky": {"n": 3}}).model, tools=[picky])
+    agent.output_validator(lambda output: output)
+    async with agent.iter("go", capabilities=[Collecting()]) as run:
+        schema = run.ctx.deps.output_schema = copy.copy(run.ctx.deps.output_schema)
+        schema.allows_deferred_tools = True
+        end: Any = await advance(run, await to_calls(run))
+        assert isinstance(end.data.output, DeferredToolRequests)
 
 
-async def schema_of(*turns: Turn) -> Any:
-    async with opened(*turns) as run:
-        return run.ctx.deps.output_schema
+async def test_dynamic_system_prompts_can_be_left_as_they_were_made() -> None:
+    """The first node holds `system_prompt_dynamic_functions`; emptied, prompts of the history aren't made anew."""
+    agent = Agent(Script("done").model)
+    made: list[int] = []
+    agent.system_prompt(dynamic=True)(lambda: f"prompt {made.append(1)}")
+    async with agent.iter("go") as run:
+        first: Any = run.next_node
+        assert first.system_prompt_dynamic_functions
+        history = [*(await to_calls_and_history(run))]
+    async with agent.iter(message_history=history) as run:
+        cast("Any", run.next_node).system_prompt_dynamic_functions = {}
+        await advance(run, run.next_node)
+    assert made == [1]
+
+
+async def to_calls_and_history(run: Any) -> Any:
+    await to_calls(run)
+    return [
+        run.ctx.state.message_history[0],
+        ModelResponse(parts=[TextPart("x")]),
+        ModelRequest(parts=[UserPromptPart("y")]),
+    ]
+
+
+async def test_a_cut_off_call_is_told_by_the_state() -> None:
+    """`state.check_incomplete_tool_call()` raises where the history ends in a response cut off inside a call."""
+    cut = ModelResponse(parts=[ToolCallPart("picky", '{"n": ', tool_call_id="c")], finish_reason="length")
+    async with opened(cut) as run:
+        await to_calls(run)
+        with pytest.raises(IncompleteToolCall):
+            run.ctx.state.check_incomplete_tool_call()
+        assert issubclass(IncompleteToolCall, UnexpectedModelBehavior)
 
 
 async def test_tools_established_by_the_first_request_are_noted() -> None:
@@ -221,44 +200,6 @@ async def test_enqueued_messages_are_seen() -> None:
     """`AgentRun.pending_messages` is what a tool enqueued, empty where nothing was."""
     async with opened("done") as run:
         assert not run.pending_messages
-
-
-@dataclass
-class Answer:
-    n: int
-
-
-@dataclass
-class Collecting(AbstractCapability[Any]):
-    """What `Seam` does: sees tools last, collects calls, seeds counts."""
-
-    seen: list[Any] = field(default_factory=list[Any])
-
-    def get_ordering(self) -> CapabilityOrdering:
-        return CapabilityOrdering(position="outermost")
-
-    def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
-        return _Unapproved(toolset)
-
-    async def before_model_request(
-        self, ctx: RunContext[Any], request_context: ModelRequestContext
-    ) -> ModelRequestContext:
-        self.seen.append([tool.kind for tool in request_context.model_request_parameters.function_tools])
-        return request_context
-
-    async def after_tool_validate(
-        self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: ToolDefinition, args: Any
-    ) -> Any:
-        self.seen.append((call.tool_call_id, args, ctx.retry))
-        return args
-
-
-@dataclass
-class _Unapproved(WrapperToolset[Any]):
-    async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
-        ctx.retries.update({"picky": 2})
-        tools = await super().get_tools(ctx)
-        return {name: replace(tool, tool_def=replace(tool.tool_def, kind="unapproved")) for name, tool in tools.items()}
 
 
 async def test_calls_of_kind_unapproved_are_validated_and_collected() -> None:
@@ -299,20 +240,3 @@ def test_capabilities_every_agent_has_are_in_the_modules_that_are_let_through(mo
     known = ("pydantic_ai.capabilities._pending", "pydantic_ai.capabilities._tool_search")
     assert all(name.startswith(known) for name in found), found
     __import__(f"pydantic_ai.capabilities.{module}")
-
-
-def test_counters_of_usage() -> None:
-    """Every counter of a run's usage can be set; those of a request are among them."""
-    usage = RunUsage(
-        requests=1, tool_calls=2, input_tokens=3, output_tokens=4, cache_read_tokens=5, cache_write_tokens=6
-    )
-    usage.cost = None
-    usage.details["x"] = 1
-    assert RunUsage().cost is None
-    assert RequestUsage().cost is None
-
-
-def test_models_that_stream_or_count_override_the_method() -> None:
-    """`Model.request_stream` and `Model.count_tokens` are methods that a model overrides to be able to."""
-    assert callable(Model.request_stream)
-    assert callable(Model.count_tokens)

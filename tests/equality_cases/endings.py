@@ -63,7 +63,7 @@ def not_even_validated(plainly: Ran, durably: Ran) -> None:
 
 
 def register(name: str, strategy: Strategy, turn: list[Any]) -> None:
-    mends = BESIDE["retry"][0] in turn or BESIDE["bad"][0] in turn
+    mends = any(part is not BAD and part.args in ({"how": "retry"}, {"what": 1}) for part in turn if part != "text")
     options: dict[str, Any] = {"differs": not_even_validated} if strategy != "early" and BAD in turn and mends else {}
     CASES[name] = lambda: beside(strategy, list(turn), retries=3, **options)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from enum import Enum
@@ -19,8 +20,10 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models.function import AgentInfo
 
-LEFT_OUT = {"timestamp", "run_id", "conversation_id", "duration"}
-"""What two runs of the same script differ in."""
+LEFT_OUT = {"timestamp", "run_id", "conversation_id", "duration", "dynamic_ref"}
+"""What two runs of the same script differ in, and what no model reads (`dynamic_ref`: which prompts to make anew)."""
+MADE_UP_ID = re.compile(r"<(\w+):[0-9a-f]{6}>")
+"""The id that Pydantic AI gives a capability without one, anew in every run."""
 
 
 def plain_messages(messages: Sequence[ModelMessage]) -> list[Any]:
@@ -86,7 +89,8 @@ def plain(value: Any) -> Any:
     """A value as data: dataclasses and models by their type's name and public fields."""
     if isinstance(value, BaseToolReturnPart):
         part = cast("BaseToolReturnPart[Any]", value)
-        reading = [part.model_response_str(), *part.content_items(mode="str")]
+        items = part.content_items(mode="str")
+        reading = [part.model_response_str(), *([] if all(isinstance(item, str) for item in items) else items)]
         return _fields(dataclasses.replace(part, content=None)) | {"content": plain(reading)}
     if isinstance(value, Enum):
         return value.value
@@ -102,7 +106,9 @@ def plain(value: Any) -> Any:
         return [plain(item) for item in cast("Sequence[Any]", value)]
     if isinstance(value, datetime | date):
         return value.isoformat().replace("+00:00", "Z")  # as it is after JSON
-    return value if isinstance(value, str | int | float | bytes | None) else str(value)
+    if isinstance(value, str):
+        return MADE_UP_ID.sub(r"<\1>", value)
+    return value if isinstance(value, int | float | bytes | None) else str(value)
 
 
 def _fields(value: Any) -> dict[str, Any]:
