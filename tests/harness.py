@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, ToolCallPart, ToolReturnPart
-from temporalio.api.enums.v1 import EventType
+from temporalio.api.enums.v1 import EventType, WorkflowTaskFailedCause
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle, WorkflowHistory
-from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import Replayer, Worker
 
@@ -20,6 +20,7 @@ from perdure import App
 from perdure.activities.runtime import Runtime
 from perdure.activities.transcript import Conversation
 from perdure.contracts import TranscriptPage
+from perdure.converter import data_converter
 from perdure.worker import serving
 from perdure.workflows.agent import AgentWorkflow
 
@@ -61,12 +62,10 @@ class Runs:
 
 async def failure_of(handle: Handle) -> ApplicationError:
     """The typed failure of a run that must fail."""
-    try:
-        result = await handle.result()
-    except WorkflowFailureError as error:
-        assert isinstance(error.cause, ApplicationError), error.cause
-        return error.cause
-    raise AssertionError(f"the run should have failed and returned {result!r}")
+    with pytest.raises(WorkflowFailureError) as raised:
+        await handle.result()
+    assert isinstance(raised.value.cause, ApplicationError), raised.value.cause
+    return raised.value.cause
 
 
 @asynccontextmanager
@@ -87,15 +86,18 @@ async def working(
 async def check_run(handle: Handle) -> None:
     """The invariants of every run: it replays, no workflow task failed, each call has exactly one answer."""
     history = await handle.fetch_history()
-    failed = [event for event in history.events if event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED]
-    assert not failed, failed[0].workflow_task_failed_event_attributes.failure.message
+    events = [event for event in history.events if event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED]
+    failed = [event.workflow_task_failed_event_attributes for event in events]
+    # the server itself gives a task up where more than 2 MB of events arrive while it runs, and makes a new one
+    own = [one for one in failed if one.cause != WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_FORCE_CLOSE_COMMAND]
+    assert not own, own[0]
     await replay(history)
     check_answers(await messages(handle))
 
 
 async def replay(history: WorkflowHistory) -> None:
     """Replay a history with a freshly loaded workflow. Raises on nondeterminism."""
-    await Replayer(workflows=[AgentWorkflow], data_converter=pydantic_data_converter).replay_workflow(history)
+    await Replayer(workflows=[AgentWorkflow], data_converter=data_converter()).replay_workflow(history)
 
 
 async def conversation(handle: Handle) -> Conversation:
@@ -126,13 +128,14 @@ def check_answers(conversation: Sequence[ModelMessage]) -> None:
 
 
 async def activities(handle: Handle) -> list[str]:
-    """The types of the activities of a run, in the order they were scheduled."""
+    """The types of the activities of a run after `prepare_run`, in the order they were scheduled."""
     history = await handle.fetch_history()
-    return [
+    scheduled = [
         event.activity_task_scheduled_event_attributes.activity_type.name
         for event in history.events
         if event.event_type == EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED
     ]
+    return [name for name in scheduled if name != "prepare_run"]
 
 
 async def until(condition: Callable[[], bool | Awaitable[bool]], *, seconds: float = 20.0) -> None:

@@ -49,7 +49,7 @@ from perdure.workflows.details import escape
 from perdure.workflows.effects import outcome_of_failure
 from perdure.workflows.retries import next_retries
 from perdure.workflows.schedule import segments
-from perdure.workflows.sizes import MAX_TASK, TaskBytes, cut, fitting_result
+from perdure.workflows.sizes import cut, fitting_result
 from perdure.workflows.transcript import MAX_TAIL, Transcript
 
 
@@ -256,13 +256,6 @@ def test_a_result_too_large_loses_its_audit_first() -> None:
     assert fitting_result(RunResult(output="ok", audit=audit)).audit == [{"left_out": 2}]
     with pytest.raises(OutputTooLarge, match="the output has 1600002 bytes"):
         fitting_result(RunResult(output="x" * 1_600_000))
-
-
-def test_commands_of_a_task_stay_under_the_limit() -> None:
-    bytes_ = TaskBytes()
-    assert bytes_.fits(MAX_TASK + 1, 10), "a lone command always goes"
-    assert not bytes_.fits(1, 10)
-    assert bytes_.fits(MAX_TASK, 11), "a new task starts anew"
 
 
 def test_text_of_a_model_is_escaped_for_the_page() -> None:

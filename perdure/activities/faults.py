@@ -27,6 +27,8 @@ PERMANENT = (ModelRequestRejectedError, ModelQuotaExceededError, ModelRequestTim
 """Errors of a provider that another attempt doesn't mend: Pydantic AI's own list for durable execution."""
 PERMANENT_STATUS = {400, 401, 403, 404, 405, 410, 413, 415, 422}
 MAX_RETRY_AFTER = 300.0
+MAX_TEXT = 20_000
+"""Characters of an error in history. Providers put whole response bodies into theirs."""
 UNKNOWN_AGENT_RETRY = timedelta(seconds=60)
 """An old worker in a rolling deploy may not know an agent yet: five attempts take four minutes."""
 
@@ -51,7 +53,7 @@ def as_application_error(error: Exception) -> ApplicationError:
     """`error` under its own name, retryable or not, with the provider's `Retry-After` as the next delay."""
     retry_after = retry_after_of(error)
     return ApplicationError(
-        str(error),
+        str(error)[:MAX_TEXT],
         type=type_of(error),
         non_retryable=permanent(error),
         next_retry_delay=None if retry_after is None else timedelta(seconds=min(retry_after, MAX_RETRY_AFTER)),
@@ -81,7 +83,7 @@ def fault_of(error: BaseException) -> Fault:
     """`error` as the data that ends a run."""
     if isinstance(error, ApplicationError):
         return Fault(type=error.type or "ApplicationError", message=error.message, details=list(error.details))
-    return Fault(type=type_of(error), message=str(error) or type(error).__name__)
+    return Fault(type=type_of(error), message=str(error)[:MAX_TEXT] or type(error).__name__)
 
 
 def type_of(error: BaseException) -> str:

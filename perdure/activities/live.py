@@ -37,9 +37,11 @@ async def heartbeats() -> AsyncGenerator[Live]:
 async def _beat_until_cancelled(live: Live) -> None:
     loop = asyncio.get_running_loop()
     last_text, last_time = live.text, loop.time()
+    timeout = activity.info().heartbeat_timeout
+    quiet = min(QUIET_INTERVAL, timeout.total_seconds() / 3) if timeout else QUIET_INTERVAL
     while True:
-        await asyncio.sleep(INTERVAL)
-        if live.text != last_text or loop.time() - last_time >= QUIET_INTERVAL:
+        await asyncio.sleep(min(INTERVAL, quiet))
+        if live.text != last_text or loop.time() - last_time >= quiet:
             last_text, last_time = live.text, loop.time()
             beat(live)
 

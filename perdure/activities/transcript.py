@@ -82,6 +82,7 @@ class _Builder:
         self._digest, self._length, self._size = base.mark.digest, base.mark.length, base.size
         self._start, self._asked, self._established = base.start, base.asked, base.established
         self._revealed = set(base.revealed)
+        self._unsorted: list[Json] = []
         response = base.response
         self._order = _call_order([call.tool_call_id for call in response.tool_calls]) if response else {}
 
@@ -114,10 +115,14 @@ class _Builder:
         self._order = _call_order([part["tool_call_id"] for part in response["parts"] if _is_call(part)])
 
     def _answers(self, entry: Json) -> list[Json]:
-        parts: list[Json] = list(entry.get("parts", []))
+        """The parts of a step's answers, once its last entry is there."""
+        self._unsorted += entry.get("parts", [])
         for outcome in entry.get("outcomes", []):
-            parts += outcome.get("parts") or [_told_part(outcome, entry["at"])]
-        return self._without_repeated_reveals(sorted(parts, key=self._rank))
+            self._unsorted += outcome.get("parts") or [_told_part(outcome, entry["at"])]
+        if entry.get("more"):
+            return []
+        parts, self._unsorted = sorted(self._unsorted, key=self._rank), []
+        return self._without_repeated_reveals(parts)
 
     def _rank(self, part: Json) -> tuple[int, int]:
         """Tool returns in call order, then user content, then feedback."""

@@ -89,12 +89,22 @@ class AgentWorkflow:
         state.started = workflow.now()
         state.request = one_argument(raw, RunRequest)
         try:
-            output = await self._turn_within_deadline()
-            return fitting_result(self._result(output))
-        finally:
-            state.done = True
-            details.mark_status(state, "done")
-            details.show(state)
+            result = fitting_result(self._result(await self._turn_within_deadline()))
+        except asyncio.CancelledError:
+            if workflow.cancellation_reason() is not None:  # else the worker only forgets this instance
+                self._end()
+            raise
+        except Exception:
+            self._end()
+            raise
+        self._end()
+        return result
+
+    def _end(self) -> None:
+        """Show that the run is over, however it ends."""
+        self._state.done = True
+        details.mark_status(self._state, "done")
+        details.show(self._state)
 
     async def _turn_within_deadline(self) -> Output:
         state = self._state

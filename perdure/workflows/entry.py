@@ -48,7 +48,7 @@ def one_argument(raw: tuple[Any, ...], model: type[Model]) -> Model:
     """
     known = ", ".join(repr(name) for name in model.model_fields)
     if len(raw) != 1 or not isinstance(raw[0], dict):
-        got = f"{len(raw)} arguments" if len(raw) != 1 else type(raw[0]).__name__
+        got = f"{len(raw)} arguments" if len(raw) != 1 else f"{type(raw[0]).__name__}: {cut(repr(raw[0]), 200)}"
         raise InvalidRequest(f"expected one JSON object with the fields {known}; got {got}")
     try:
         return model.model_validate(raw[0])

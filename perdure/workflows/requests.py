@@ -24,7 +24,6 @@ with workflow.unsafe.imports_passed_through():
         StepInput,
         ToolInput,
         canonical,
-        payload_size,
     )
     from perdure.errors import InternalError, ModelFailed
     from perdure.workflows.effects import outcome_of_failure, told
@@ -38,10 +37,10 @@ HEARTBEAT = timedelta(seconds=30)
 async def prepare_run(request: RunRequest) -> RunPlan:
     """Ask the worker what it knows of the agent. Raises the worker's own typed error, `UnknownAgent` among them."""
     try:
-        raw = await workflow.execute_local_activity(
+        raw = await workflow.execute_activity(
             "prepare_run",
             request,
-            start_to_close_timeout=timedelta(seconds=5),
+            start_to_close_timeout=timedelta(seconds=10),
             retry_policy=RetryPolicy(maximum_attempts=3),
         )
     except FailureError as failure:
@@ -89,7 +88,6 @@ async def tool_call(state: RunState, call: PlannedCall) -> CallOutcome:
     """Run one call as its own activity. Never raises: what happens to the activity is an outcome of the call."""
     options = call.options
     argument = ToolInput(call=call, idempotency_key=idempotency_key(call), **_position(state))
-    await _room_in_task(state, payload_size(argument))
     state.open_calls[call.key] = call
     try:
         raw = await workflow.execute_activity(
@@ -121,12 +119,6 @@ def idempotency_key(call: PlannedCall) -> str:
     info = workflow.info()
     parts = [info.workflow_id, info.first_execution_run_id, call.key, call.tool, call.args]
     return hashlib.sha256(canonical(parts)).hexdigest()[:32]
-
-
-async def _room_in_task(state: RunState, amount: int) -> None:
-    """Wait for the next workflow task while the current one has too many bytes of commands."""
-    while not state.task_bytes.fits(amount, workflow.info().get_current_history_length()):
-        await workflow.sleep(timedelta(milliseconds=1), summary="next task")
 
 
 def _position(state: RunState) -> dict[str, Any]:

@@ -1,4 +1,8 @@
-"""Sizes of what the workflow emits. One byte too much fails a workflow task for ever, so everything is measured."""
+"""Sizes of what the workflow emits. One byte too much fails a workflow task for ever, so everything is measured.
+
+Over 2 MB in a command the task fails; over 4 MB in the commands of one task the server terminates the run. A step has at
+most 1.5 MB, arguments included, so its calls together stay under the second.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +12,8 @@ with workflow.unsafe.imports_passed_through():
     from perdure.contracts import MAX_PAYLOAD, RunResult, payload_size
     from perdure.errors import OutputTooLarge
 
-MAX_TASK = 3_000_000
-"""Bytes of commands in one workflow task; over 4 MB the server terminates the run."""
+MAX_ENTRY = 1_000_000
+"""Bytes of one transcript entry, where there is more than one answer in it: a page of the query holds 1.5 MB."""
 MAX_FAILURE_TEXT = 20_000
 """Characters of a failure's message."""
 
@@ -35,19 +39,3 @@ def cut(text: str, limit: int = MAX_FAILURE_TEXT) -> str:
     """`text`, cut to `limit` characters with a note of how much is missing."""
     return text if len(text) <= limit else f"{text[:limit]}… ({len(text) - limit} more characters)"
 
-
-class TaskBytes:
-    """Counts the bytes of the commands of the current workflow task."""
-
-    def __init__(self) -> None:
-        self._history_length = -1
-        self._used = 0
-
-    def fits(self, amount: int, history_length: int) -> bool:
-        """Whether `amount` more bytes fit in the task that began at `history_length`; counts them if so."""
-        if history_length != self._history_length:
-            self._history_length, self._used = history_length, 0
-        if self._used and self._used + amount > MAX_TASK:
-            return False
-        self._used += amount
-        return True

@@ -9,7 +9,7 @@ from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from perdure.contracts import Json, Limits, PlannedCall, RetryState, RunPlan, RunRequest, Usage
-    from perdure.workflows.sizes import TaskBytes, cut
+    from perdure.workflows.sizes import cut
     from perdure.workflows.transcript import Transcript
 
 MAX_REJECTED = 50
@@ -31,7 +31,6 @@ class RunState:
     step: int = 0
     done: bool = False
     open_calls: dict[str, PlannedCall] = field(default_factory=lambda: {})
-    task_bytes: TaskBytes = field(default_factory=TaskBytes)
     rejected: list[Json] = field(default_factory=lambda: [])
     rejected_count: int = 0
 

@@ -10,13 +10,13 @@ from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
 with workflow.unsafe.imports_passed_through():
-    from perdure.contracts import CallOutcome, Fault, Json, Output, PlannedCall, Settlement, Step
+    from perdure.contracts import CallOutcome, Fault, Json, Output, PlannedCall, Settlement, Step, payload_size
     from perdure.errors import LimitExceeded
     from perdure.workflows import budget, requests
     from perdure.workflows.effects import told
     from perdure.workflows.retries import next_retries
     from perdure.workflows.schedule import segments
-    from perdure.workflows.sizes import cut
+    from perdure.workflows.sizes import MAX_ENTRY, cut
     from perdure.workflows.state import RunState
 
 MAX_HISTORY = 48_000
@@ -108,7 +108,7 @@ def _has_retried(step: Step, outcomes: Sequence[CallOutcome]) -> bool:
 
 
 def _record(state: RunState, step: Step, outcomes: list[CallOutcome], settlement: Settlement) -> None:
-    """Append what answers the step's calls, as one entry, and count the retries."""
+    """Append what answers the step's calls, and count the retries."""
     state.retries = next_retries(state.retries, step.retries, outcomes)
     state.retries = next_retries(state.retries, settlement.retries, [])
     parts = [*step.parts, *settlement.parts]
@@ -116,12 +116,29 @@ def _record(state: RunState, step: Step, outcomes: list[CallOutcome], settlement
         return
     done = {outcome.key for outcome in outcomes}
     every = [*outcomes, *(_not_begun(call) for call in step.calls if call.key not in done)]
-    entry: Json = {"kind": "outcomes", "step": state.step, "at": workflow.now().isoformat()}
-    if parts:
-        entry["parts"] = parts
-    if every:
-        entry["outcomes"] = [_outcome_entry(outcome) for outcome in every]
-    state.transcript.append(entry)
+    rows = [("parts", part) for part in parts] + [("outcomes", _outcome_entry(outcome)) for outcome in every]
+    chunks = _chunks(rows)
+    for chunk in chunks:
+        entry: Json = {"kind": "outcomes", "step": state.step, "at": workflow.now().isoformat()}
+        for field, row in chunk:
+            entry.setdefault(field, []).append(row)
+        if chunk is not chunks[-1]:
+            entry["more"] = True
+        state.transcript.append(entry)
+
+
+def _chunks(rows: list[tuple[str, Json]]) -> list[list[tuple[str, Json]]]:
+    """The answers of a step, in as many entries as a page of the query `transcript` needs them to be."""
+    chunks: list[list[tuple[str, Json]]] = [[]]
+    used = 0
+    for row in rows:
+        size = payload_size(row[1])
+        if chunks[-1] and used + size > MAX_ENTRY:
+            chunks.append([])
+            used = 0
+        chunks[-1].append(row)
+        used += size
+    return chunks
 
 
 def _outcome_entry(outcome: CallOutcome) -> Json:
