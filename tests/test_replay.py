@@ -18,6 +18,6 @@ def test_there_are_histories() -> None:
 
 @pytest.mark.parametrize("path", HISTORIES, ids=lambda path: path.stem)
 async def test_history_replays(path: Path) -> None:
-    history = WorkflowHistory.from_json(path.stem, path.read_text())
+    history = WorkflowHistory.from_json(path.stem, path.read_text())  # noqa: ASYNC240
     assert history.events
     await replay(history)

@@ -125,7 +125,7 @@ def count(database: Path, table: str) -> int:
 async def until(condition: Callable[[], Any]) -> None:
     """Wait until something is so, at most half a minute."""
     async with asyncio.timeout(30):
-        while not condition():
+        while not condition():  # noqa: ASYNC110 (another process writes what is waited for)
             await asyncio.sleep(0.02)
 
 
