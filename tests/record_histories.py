@@ -85,8 +85,8 @@ def app() -> App:
 
 async def finish(runs: Runs, agent: str) -> Handle:
     """A run to its end, whichever that is."""
-    request = {"limits": {"deadline": "PT1S"}} if agent == "deadline" else {}
-    handle = await runs.start(agent, "go", **request)
+    deadline = {"deadline": "PT1S"} if agent == "deadline" else {}
+    handle = await runs.start(agent, "go", limits=deadline)
     if agent == "cancelled":
         await until(lambda: _waits(handle))
         await handle.cancel()
