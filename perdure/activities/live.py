@@ -20,12 +20,11 @@ MAX_TEXT = 20_000
 
 @asynccontextmanager
 async def heartbeats() -> AsyncGenerator[Live]:
-    """Heartbeat in the background while the block runs. Details: one object with `attempt` and `text`.
+    """Heartbeat in the background while the block runs, a short one not at all. Details: `attempt` and `text`.
 
     A reader who sees another `attempt` drops what it showed before: a repeated model request starts its text anew.
     """
     live = Live()
-    beat(live)
     task = asyncio.create_task(_beat_until_cancelled(live))
     try:
         yield live
