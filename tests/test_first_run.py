@@ -35,3 +35,35 @@ async def test_run_goes_from_prompt_to_answer_through_a_tool(client: Client, cac
         assert await activities(handle) == ["model_request", "tool:add", "model_request"]
     assert ran == [(1, 2)]
     assert len(script.requests) == 2
+
+
+async def test_a_client_that_knows_nothing_of_perdure_starts_a_run_and_reads_its_result(client: Client) -> None:
+    script = Script("Hello.")
+    async with working(client, App(agents=[Agent(script.model, name="greeter")])) as runs:
+        stranger = await Client.connect(client.service_client.config.target_host)
+        result = await stranger.execute_workflow(
+            "AgentWorkflow",
+            {"agent": "greeter", "prompt": "Say hello."},
+            id=f"stranger-{runs.task_queue}",
+            task_queue=runs.task_queue,
+        )
+    assert result["output"] == "Hello."
+
+
+async def test_search_attributes_show_agent_and_status(client: Client) -> None:
+    script = Script("Hello.")
+    async with working(client, App(agents=[Agent(script.model, name="shown")])) as runs:
+        handle = await runs.start("shown", "Say hello.")
+        await handle.result()
+        attributes = (await handle.describe()).typed_search_attributes
+        shown = {pair.key.name: pair.value for pair in attributes}
+    assert (shown["AgentName"], shown["AgentStatus"]) == ("shown", "done")
+
+
+async def test_attributes_that_are_not_registered_are_not_set(client: Client) -> None:
+    script = Script("Hello.")
+    app = App(agents=[Agent(script.model, name="hidden")], search_attributes=[])
+    async with working(client, app) as runs:
+        handle = await runs.start("hidden", "Say hello.")
+        await handle.result()
+        assert not [pair for pair in (await handle.describe()).typed_search_attributes if pair.key.name == "AgentName"]
