@@ -6,6 +6,7 @@ from pydantic_ai import Agent, FunctionToolset
 from temporalio.client import Client
 
 from perdure import App
+from perdure.workflows.details import AGENT_NAME, AGENT_STATUS
 from tests.harness import activities, working
 from tests.scripts import Script
 
@@ -56,8 +57,7 @@ async def test_search_attributes_show_agent_and_status(client: Client) -> None:
         handle = await runs.start("shown", "Say hello.")
         await handle.result()
         attributes = (await handle.describe()).typed_search_attributes
-        shown = {pair.key.name: pair.value for pair in attributes}
-    assert (shown["AgentName"], shown["AgentStatus"]) == ("shown", "done")
+    assert (attributes.get(AGENT_NAME), attributes.get(AGENT_STATUS)) == ("shown", "done")
 
 
 async def test_attributes_that_are_not_registered_are_not_set(client: Client) -> None:
@@ -66,4 +66,4 @@ async def test_attributes_that_are_not_registered_are_not_set(client: Client) ->
     async with working(client, app) as runs:
         handle = await runs.start("hidden", "Say hello.")
         await handle.result()
-        assert not [pair for pair in (await handle.describe()).typed_search_attributes if pair.key.name == "AgentName"]
+        assert (await handle.describe()).typed_search_attributes.get(AGENT_NAME) is None
