@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -17,8 +18,9 @@ from pydantic_ai.models import Model
 from perdure.contracts import CallOptions, Effect, Limits, OnTimeout
 from perdure.errors import DeclarationError
 
-OUTER_MARGIN = 5.0
-"""Seconds by which Temporal's clock is longer than the tool's own, so that the tool's own answer wins."""
+OUTER_MARGIN = 30.0
+"""Seconds by which Temporal's clock is longer than the tool's own and its grace, so that the tool's own answer wins. In
+them the worker also finds the transcript and builds the deps."""
 UNTIMED_START_TO_CLOSE = 3600.0
 """Seconds an attempt of a tool without a timeout may take."""
 
@@ -54,7 +56,7 @@ class ToolPolicy:
     """`unsafe`: runs once, and a lost attempt is reported to the model as "may or may not have run". `idempotent`:
     retried by Temporal with the same `current_call().idempotency_key`. `safe`: retried freely."""
     timeout: float | timedelta | None = None
-    """The tool's own time in one attempt."""
+    """The tool's own time in one attempt; `None`: as long as Temporal's clock allows, an hour."""
     on_timeout: OnTimeout | None = None
     """`report` (default of `unsafe`): outcome `unknown`, as a thread may still be running; `retry` (default of the
     others; refused for `unsafe`); `fail`: the run ends with `ToolTimeout`."""
@@ -83,8 +85,8 @@ class ToolPolicy:
             raise DeclarationError(f"attempts={self.attempts!r} must be at least 1")
         for name in ("timeout", "heartbeat", "schedule_to_start", "backoff", "cancel_grace"):
             value = seconds(getattr(self, name))
-            if value is not None and value <= 0:
-                raise DeclarationError(f"{name}={value!r} must be more than 0 seconds")
+            if value is not None and not 0 < value < math.inf:
+                raise DeclarationError(f"{name}={value!r} must be a finite number of seconds, more than 0")
 
     def options(self, *, tool_timeout: float | None = None, sequential: bool = False) -> CallOptions:
         """The policy resolved for one call, as it goes into history.
@@ -97,7 +99,7 @@ class ToolPolicy:
         return CallOptions(
             effect=self.effect,
             timeout=timeout,
-            start_to_close=inner + OUTER_MARGIN,
+            start_to_close=inner + (seconds(self.cancel_grace) or 0.0) + OUTER_MARGIN,
             heartbeat=seconds(self.heartbeat) or 30.0,
             schedule_to_start=seconds(self.schedule_to_start),
             attempts=self.attempts or (1 if self.effect == "unsafe" else 5),
@@ -127,7 +129,8 @@ class DurableAgent:
     """What `RunRequest.params` must be; checked before the run begins."""
     deps: Callable[..., Any] | None = None
     """`deps(params, resources)`, sync or async, called on the worker for every model request and tool call. Its result
-    is never written to history. `None`: the params themselves are the deps."""
+    is never written to history, and nothing is closed after it: what has to be closed belongs into the `App`'s
+    `resources`. `None`: the params themselves are the deps."""
     policies: Mapping[str, ToolPolicy] = field(default_factory=lambda: {})
     limits: Limits = field(default_factory=Limits)
     model_timeout: float | timedelta = 600.0
@@ -136,6 +139,16 @@ class DurableAgent:
     """Attempts of a model request by Temporal; the provider client's own retries are switched off."""
     max_parallel_calls: int = 16
     """Tool calls of a run that are open at once."""
+
+    def __post_init__(self) -> None:
+        timeout = seconds(self.model_timeout)
+        if timeout is None or not 0 < timeout < math.inf:
+            raise DeclarationError(f"model_timeout={self.model_timeout!r} must be a finite time, more than 0 seconds")
+        if self.model_attempts < 1 or self.max_parallel_calls < 1:
+            raise DeclarationError(
+                f"model_attempts={self.model_attempts!r} and max_parallel_calls={self.max_parallel_calls!r} "
+                "must be at least 1"
+            )
 
     @property
     def name(self) -> str:

@@ -10,6 +10,7 @@ from pydantic_ai.agent import AbstractAgent
 
 from perdure.agent import DurableAgent
 from perdure.checks import check_agent
+from perdure.contracts import SEARCH_ATTRIBUTES
 from perdure.errors import DeclarationError, UnknownAgent
 
 
@@ -22,8 +23,8 @@ class App:
             yields is the second argument of every `deps`. For connection pools and clients.
         verifier: reserved for approvals; refused until they are built.
         notifier: reserved for approvals; refused until they are built.
-        search_attributes: the names of search attributes to set. `None`: those of `AgentName` and `AgentStatus` that
-            are registered, asked for at the start of each run.
+        search_attributes: which of `AgentName` and `AgentStatus` to set, as far as they are registered, which each run
+            asks for. `None`: both.
 
     Raises:
         DeclarationError: naming what is wrong, what is known, and what to do.
@@ -49,6 +50,8 @@ class App:
             if durable.name in self.agents:
                 raise DeclarationError(f"two agents are named {durable.name!r}: a run asks for an agent by its name")
             self.agents[durable.name] = durable
+        if unknown := sorted(set(search_attributes or ()) - set(SEARCH_ATTRIBUTES)):
+            raise DeclarationError(f"search_attributes={unknown!r} are not set by perdure. Known: {SEARCH_ATTRIBUTES}")
         self.resources = resources
         self.search_attributes = search_attributes
 

@@ -139,8 +139,6 @@ def _check_policies(durable: DurableAgent, where: str) -> None:
             raise DeclarationError(f"{where}: policy {pattern!r} has an approval: {GATES_NOT_BUILT}")
         if complete and not any(fnmatchcase(name, pattern) for name in names):
             raise DeclarationError(f"{where}: policy {pattern!r} matches no tool. Known tools: {names}")
-    if durable.model_attempts < 1 or durable.max_parallel_calls < 1:
-        raise DeclarationError(f"{where}: model_attempts and max_parallel_calls must be at least 1")
 
 
 def _check_params(durable: DurableAgent, where: str) -> None:

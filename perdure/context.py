@@ -26,6 +26,10 @@ class CurrentCall:
     _live: Live = field(repr=False)
 
 
+MAX_LIVE = 20_000
+"""Characters of live text, the latest: a reader polls it."""
+
+
 class Live:
     """The text that the next heartbeat carries. Written from any thread, sent by the activity's own task."""
 
@@ -33,8 +37,8 @@ class Live:
         self.text = ""
 
     def set(self, text: str) -> None:
-        """Replace the text."""
-        self.text = text
+        """Replace the text. Only its end is kept: more isn't sent."""
+        self.text = text[-MAX_LIVE:]
 
 
 _current: ContextVar[CurrentCall] = ContextVar("perdure_current_call")

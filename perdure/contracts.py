@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any, Literal
@@ -34,6 +35,14 @@ TOOL_ACTIVITY_PREFIX = "tool:"
 Json = dict[str, Any]
 """A JSON object that is carried, never looked into."""
 
+SEARCH_ATTRIBUTES = ("AgentName", "AgentStatus")
+"""The search attributes that a run sets, of the type Keyword."""
+MAY_HAVE_RUN = "It may or may not have run. Check before you repeat it."
+"""What the model is told of a call whose attempt was lost."""
+MAX_TEXT = 20_000
+"""Characters of an error in history."""
+MAX_DETAILS = 100_000
+"""Bytes of the details of an error in history."""
 MAX_PAYLOAD = 1_500_000
 """Bytes of one payload that perdure writes. Temporal refuses 2 MB, summed over a command's payloads."""
 
@@ -54,6 +63,19 @@ def validation_problems(error: ValueError, root: str) -> str:
         return f"{root}: {error}"
     rows = error.errors(include_url=False, include_context=False)
     return "; ".join(f"{'.'.join(map(str, (root, *row['loc'])))}: {row['msg']}" for row in rows[:10])
+
+
+def cut(text: str, limit: int = MAX_TEXT) -> str:
+    """`text`, cut to `limit` characters with a note of how much is missing."""
+    return text if len(text) <= limit else f"{text[:limit]}… ({len(text) - limit} more characters)"
+
+
+def bounded_details(details: Sequence[Any]) -> list[Any]:
+    """The details of a failure, or none where they are too large or can't be written: a failure must always fit."""
+    try:
+        return list(details) if payload_size(list(details)) <= MAX_DETAILS else []
+    except ValueError:
+        return []
 
 
 def chain_digest(digest: str, entry: Json) -> str:
@@ -166,7 +188,7 @@ class Fault(Compact):
     """Why a run ends, as data: what is raised loses its details at the activity boundary."""
 
     type: str
-    message: str
+    message: str = ""
     details: list[Any] = []
 
 
@@ -273,6 +295,8 @@ class Step(Compact):
     """Answers that need no call: bad arguments, unknown tools, output tools, feedback."""
     settle: Literal["now", "after_calls"] = "now"
     """`after_calls`: there are output calls beside others; `settle` decides on them when the others have ended."""
+    outputs: list[Json] = []
+    """With `after_calls`: `tool_call_id` and `tool` of each output call, which need an answer whatever happens."""
     retried: bool = False
     """A call of the step has bad arguments, so that the model has to mend it before an output counts."""
     output: Output | None = None

@@ -38,7 +38,7 @@ class PayloadConverter(PydanticPayloadConverter):
         except Exception as error:
             if hint is not None and hint is not Any:
                 raise
-            return [Undecodable(str(error).splitlines()[0])]
+            return [Undecodable(next(iter(str(error).splitlines()), type(error).__name__))]
 
 
 _CONVERTER = DataConverter(payload_converter_class=PayloadConverter)

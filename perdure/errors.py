@@ -7,7 +7,8 @@
     ├── LimitExceeded         a limit of the run is used up
     ├── ModelFailed           the model couldn't be asked, after Temporal's retries
     ├── AgentFailed           the agent ended itself: retries exhausted, cut-off output, a tool that ends the run
-    ├── ArgumentsNotCarried   a tool's arguments don't survive being written as JSON
+    ├── NotCarried            a value can't be written as JSON
+    │   └── ArgumentsNotCarried   a tool's arguments don't survive it
     ├── OutputTooLarge        an output, a response or an input is over Temporal's payload limit
     ├── TranscriptMismatch    a worker's copy of the transcript isn't the workflow's
     └── InternalError         a fault of perdure itself, with the original message
@@ -57,7 +58,11 @@ class AgentFailed(PerdureError):
     """The agent itself ended the run. In history its `type` is the original error's name where it has one."""
 
 
-class ArgumentsNotCarried(PerdureError, ValueError):
+class NotCarried(PerdureError, ValueError):
+    """An output or a response can't be written as JSON; the message names its type. Not retried; the run fails."""
+
+
+class ArgumentsNotCarried(NotCarried):
     """A tool's arguments lose something when they are written as JSON, so what was shown wouldn't be what runs.
 
     Not retried; the run fails, naming the field. Change the argument's type.

@@ -9,11 +9,11 @@ from pydantic_ai.exceptions import UnexpectedModelBehavior, UserError
 from pydantic_ai.messages import ModelRequest, ModelRequestPart, ToolReturnPart
 from temporalio.exceptions import ApplicationError
 
-from perdure.activities.carry import NotCarried, dump_parts, run_usage, usage_between
+from perdure.activities.carry import dump_parts, dump_value, run_usage, usage_between
 from perdure.activities.drive import asked_again
 from perdure.activities.faults import fault_of, log_error
 from perdure.contracts import MAX_PAYLOAD, CallOutcome, Fault, Json, OutcomeKind, PlannedCall, Usage, payload_size
-from perdure.errors import InternalError
+from perdure.errors import InternalError, NotCarried
 
 KINDS: dict[str, OutcomeKind] = {
     "success": "returned",
@@ -72,7 +72,7 @@ def outcome_of_error(call: PlannedCall, error: Exception, attempt: int) -> CallO
     name = error.type if isinstance(error, ApplicationError) and error.type else type(error).__name__
     if call.options.effect != "unsafe" and attempt < call.options.attempts:
         delay = error.next_retry_delay if isinstance(error, ApplicationError) else None
-        raise ApplicationError(f"tool {call.tool!r} raised {name}", type=name, next_retry_delay=delay) from error
+        raise ApplicationError(f"tool {call.tool!r} raised {name}", type=name, next_retry_delay=delay) from None
     return written(call, "failed", f"The tool failed with {name}.")
 
 
@@ -81,7 +81,11 @@ def deferred(call: PlannedCall, requests: DeferredToolRequests, run: AgentRun[An
     kind: OutcomeKind = "needs_approval" if requests.approvals else "deferred"
     text = "This call needs an approval or a result from outside, which this version of perdure can't wait for."
     usage = usage_between(run_usage(before), run.usage)
-    return _outcome(call, kind, text=text, usage=usage, metadata=requests.metadata.get(call.tool_call_id, {}))
+    try:
+        metadata = dump_value(requests.metadata.get(call.tool_call_id, {}))
+    except NotCarried as error:
+        return written(call, "failed", f"The metadata of the deferred call can't be written as JSON: {error}")
+    return _outcome(call, kind, text=text, usage=usage, metadata=metadata)
 
 
 def written(call: PlannedCall, kind: OutcomeKind, text: str, error: Fault | None = None) -> CallOutcome:

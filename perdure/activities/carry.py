@@ -25,15 +25,11 @@ from pydantic_core import PydanticSerializationError, from_json, to_jsonable_pyt
 
 from perdure.activities.transcript import parse_messages
 from perdure.contracts import Json, Usage
-from perdure.errors import ArgumentsNotCarried
+from perdure.errors import ArgumentsNotCarried, NotCarried
 
 LEFT_OUT = ("run_id", "conversation_id")
 """Fields of a response that say nothing a run doesn't know."""
 OWN_USAGE = {"requests", "tool_calls", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens"}
-
-
-class NotCarried(ValueError):
-    """A value can't be written as JSON; the message names its type."""
 
 
 def dump_response(response: ModelResponse) -> Json:

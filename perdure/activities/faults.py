@@ -20,15 +20,13 @@ from pydantic_ai.exceptions import (
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
-from perdure.contracts import Fault
+from perdure.contracts import Fault, bounded_details, cut
 from perdure.errors import PerdureError, UnknownAgent
 
 PERMANENT = (ModelRequestRejectedError, ModelQuotaExceededError, ModelRequestTimeout)
 """Errors of a provider that another attempt doesn't mend: Pydantic AI's own list for durable execution."""
 PERMANENT_STATUS = {400, 401, 403, 404, 405, 410, 413, 415, 422}
 MAX_RETRY_AFTER = 300.0
-MAX_TEXT = 20_000
-"""Characters of an error in history. Providers put whole response bodies into theirs."""
 UNKNOWN_AGENT_RETRY = timedelta(seconds=60)
 """An old worker in a rolling deploy may not know an agent yet: five attempts take four minutes."""
 
@@ -38,26 +36,37 @@ def provider_errors() -> Generator[None]:
     """Around a model request: raise what Temporal should make of each error.
 
     Temporal owns the retries; the provider client's own are off. `Retry-After` becomes the delay of the next attempt.
+    Nothing is chained: the text of a cause would go into history, and may hold a secret or a whole response body.
     """
     try:
         yield
     except (ApplicationError, asyncio.CancelledError):
         raise
     except UnknownAgent as error:
-        raise ApplicationError(str(error), type=error.type, next_retry_delay=UNKNOWN_AGENT_RETRY) from error
-    except (PerdureError, UserError, AgentRunError, FallbackExceptionGroup) as error:
-        raise as_application_error(error) from error
+        raise ApplicationError(str(error), type=error.type, next_retry_delay=UNKNOWN_AGENT_RETRY) from None
+    except Exception as error:
+        log_error("before the model answered", error)
+        raise as_application_error(error) from None
 
 
 def as_application_error(error: Exception) -> ApplicationError:
     """`error` under its own name, retryable or not, with the provider's `Retry-After` as the next delay."""
     retry_after = retry_after_of(error)
     return ApplicationError(
-        str(error)[:MAX_TEXT],
+        text_of(error),
         type=type_of(error),
         non_retryable=permanent(error),
         next_retry_delay=None if retry_after is None else timedelta(seconds=min(retry_after, MAX_RETRY_AFTER)),
     )
+
+
+def text_of(error: BaseException) -> str:
+    """What history says of an error. The text of one that isn't Pydantic AI's or ours may hold a secret: its name."""
+    if isinstance(error, ApplicationError):
+        return cut(error.message)
+    if isinstance(error, PerdureError | UserError | AgentRunError | FallbackExceptionGroup):
+        return cut(str(error)) or type(error).__name__
+    return f"{type(error).__name__} was raised; its text is in the worker's log"
 
 
 def permanent(error: BaseException) -> bool:
@@ -82,8 +91,9 @@ def retry_after_of(error: BaseException) -> float | None:
 def fault_of(error: BaseException) -> Fault:
     """`error` as the data that ends a run."""
     if isinstance(error, ApplicationError):
-        return Fault(type=error.type or "ApplicationError", message=error.message, details=list(error.details))
-    return Fault(type=type_of(error), message=str(error)[:MAX_TEXT] or type(error).__name__)
+        type = error.type or "ApplicationError"
+        return Fault(type=type, message=text_of(error) or type, details=bounded_details(error.details))
+    return Fault(type=type_of(error), message=text_of(error))
 
 
 def type_of(error: BaseException) -> str:

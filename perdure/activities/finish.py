@@ -115,7 +115,7 @@ def finished_step(end: Finished) -> Step:
         retries=StepRetries() if end.error else end.retries(),
         settle="after_calls" if end.error is None and end.settles_later() else "now",
     )
-    step = step.model_copy(update=_end_of(end))
+    step = step.model_copy(update=_end_of(end) | {"outputs": _outputs(end) if step.settle == "after_calls" else []})
     if (size := payload_size(step)) > MAX_PAYLOAD:
         raise OutputTooLarge(
             f"the model's response and its plan have {size} bytes; a step may have {MAX_PAYLOAD}. "
@@ -136,6 +136,13 @@ def _end_of(end: Finished) -> dict[str, Any]:
     if result is None:
         return update
     return update | {"output": dump_output(end.here.durable.agent.output_type, result.output)}
+
+
+def _outputs(end: Finished) -> list[Json]:
+    """The output calls of the response."""
+    calls = end.response.tool_calls if end.response else ()
+    names = end.output_names()
+    return [{"tool_call_id": call.tool_call_id, "tool": call.tool_name} for call in calls if call.tool_name in names]
 
 
 def _has_retried(end: Finished) -> bool:

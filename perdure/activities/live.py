@@ -14,8 +14,6 @@ INTERVAL = 0.1
 """Seconds between looks at the text; the worker's throttle decides how often one is sent."""
 QUIET_INTERVAL = 1.0
 """Seconds between heartbeats while the text does not change: a cancel only arrives with a heartbeat."""
-MAX_TEXT = 20_000
-"""Characters of text in one heartbeat, the latest: a reader polls it."""
 
 
 @asynccontextmanager
@@ -46,5 +44,6 @@ async def _beat_until_cancelled(live: Live) -> None:
 
 
 def beat(live: Live) -> None:
-    """Send one heartbeat."""
-    activity.heartbeat({"attempt": activity.info().attempt, "text": live.text[-MAX_TEXT:]})
+    """Send one heartbeat. Half a character, as a stream may end with, would fail it, and cancel the activity."""
+    text = live.text.encode("utf-8", "replace").decode()
+    activity.heartbeat({"attempt": activity.info().attempt, "text": text})

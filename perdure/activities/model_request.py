@@ -9,9 +9,7 @@ from typing import Any, cast
 from pydantic_ai import AgentRun, CallToolsNode, ModelRequestNode
 from pydantic_ai.messages import UserPromptPart
 from temporalio import activity
-from temporalio.exceptions import ApplicationError
 
-from perdure.activities.carry import NotCarried
 from perdure.activities.drive import Place, advance, ended_with, opened, place
 from perdure.activities.faults import fault_of, log_error, provider_errors
 from perdure.activities.finish import Finished, finished_step, without_calls
@@ -22,7 +20,6 @@ from perdure.activities.streaming import can_stream, show
 from perdure.activities.transcript import Conversation
 from perdure.context import Live
 from perdure.contracts import Step, StepInput
-from perdure.errors import PerdureError
 
 Node = Any
 
@@ -44,9 +41,16 @@ class ModelRequests:
             async with heartbeats() as live:
                 here = await place(self._runtime, input, input.seen)
                 step = await _request(here, live, input)
-        if step.entry is not None:
-            self._runtime.transcripts.hold(here.conversation.extended([step.entry]))
+        self._hold(here, step)
         return step
+
+    def _hold(self, here: Place, step: Step) -> None:
+        """Keep the conversation for the calls of the step. Only a cache: a fault here doesn't undo the answer."""
+        try:
+            if step.entry is not None:
+                self._runtime.transcripts.hold(here.conversation.extended([step.entry]))
+        except Exception as error:
+            log_error("the transcript could not be cached", error)
 
 
 async def _request(here: Place, live: Live, input: StepInput) -> Step:
@@ -58,7 +62,7 @@ async def _request(here: Place, live: Live, input: StepInput) -> Step:
         try:
             end.node = await _ask(run, here, live)
             await _decide(end)
-        except (asyncio.CancelledError, ApplicationError):
+        except asyncio.CancelledError:
             raise
         except Exception as error:
             if answered.response is None:
@@ -67,7 +71,8 @@ async def _request(here: Place, live: Live, input: StepInput) -> Step:
             end.error = fault_of(end.cut_off_call() or error)
         try:
             return finished_step(end)
-        except (PerdureError, NotCarried) as error:
+        except Exception as error:
+            log_error("the answer could not be carried", error)
             return Step(error=fault_of(error), usage=end.usage())
 
 

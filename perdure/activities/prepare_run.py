@@ -15,21 +15,19 @@ from temporalio.service import RPCError
 
 from perdure.activities.runtime import Runtime
 from perdure.agent import DurableAgent, seconds
-from perdure.contracts import MAX_PAYLOAD, RunPlan, RunRequest, payload_size, validation_problems
+from perdure.contracts import SEARCH_ATTRIBUTES, RunPlan, RunRequest, validation_problems
 from perdure.errors import InvalidRequest, PerdureError
 
 BENIGN = ApplicationErrorCategory.BENIGN
 """A wrong request is its sender's business: no traceback in the worker's log."""
-SEARCH_ATTRIBUTES = ("AgentName", "AgentStatus")
 PROMPT = TypeAdapter[Any](str | list[UserContent])
 
 
 class PrepareRun:
-    """Holds what the worker has opened; its method is the activity. Runs as a local activity, 5 s, 3 attempts."""
+    """Holds what the worker has opened; its method is the activity. Short: 10 s, 3 attempts."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self._registered: dict[str, list[str]] = {}
 
     @activity.defn(name="prepare_run")
     async def prepare_run(self, request: RunRequest) -> RunPlan:
@@ -54,10 +52,6 @@ class PrepareRun:
         )
 
     def _check(self, durable: DurableAgent, request: RunRequest) -> None:
-        if (size := payload_size(request)) > MAX_PAYLOAD:
-            raise InvalidRequest(
-                f"the request has {size} bytes; it may have {MAX_PAYLOAD}. Put large inputs where a tool can read them."
-            )
         self._runtime.params(durable, request.params)
         try:
             PROMPT.validate_json(to_json(request.prompt))
@@ -68,8 +62,9 @@ class PrepareRun:
     async def _search_attributes(self) -> tuple[list[str], list[str]]:
         """The attributes that may be upserted, and why others may not. An upsert of an unknown one hangs the run."""
         declared = self._runtime.app.search_attributes
-        if declared is not None:
-            return list(declared), []
+        wanted = SEARCH_ATTRIBUTES if declared is None else declared
+        if not wanted:
+            return [], []
         namespace = activity.info().namespace
         try:
             answer = await activity.client().operator_service.list_search_attributes(
@@ -78,4 +73,6 @@ class PrepareRun:
         except RPCError as error:
             return [], [f"search attributes are off: {error.message}"]
         keyword = IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD
-        return [name for name in SEARCH_ATTRIBUTES if answer.custom_attributes.get(name) == keyword], []
+        known = [name for name in wanted if answer.custom_attributes.get(name) == keyword]
+        missing = [name for name in declared or () if name not in known]
+        return known, [f"search attributes {missing} are not registered as Keyword"] if missing else []

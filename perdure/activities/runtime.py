@@ -32,14 +32,19 @@ class Runtime:
 
     async def __aenter__(self) -> Runtime:
         """Open the resources and the agents. An agent whose server can't be reached is opened by its first call."""
+        async with AsyncExitStack() as stack:  # what is open is closed again, should opening the rest be cancelled
+            await self._open(stack)
+            self._stack = stack.pop_all()
+        return self
+
+    async def _open(self, stack: AsyncExitStack) -> None:
         if self.app.resources is not None:
-            self._resources = await self._stack.enter_async_context(self.app.resources())
+            self._resources = await stack.enter_async_context(self.app.resources())
         for durable in self.app.agents.values():
             try:
-                await self._stack.enter_async_context(durable.agent)
+                await stack.enter_async_context(durable.agent)
             except Exception as error:
                 logger.warning("agent %r: not everything could be opened, its calls will try again: %s", durable.name, error)
-        return self
 
     async def __aexit__(self, *exc_info: Any) -> None:
         await self._stack.__aexit__(*exc_info)
@@ -80,6 +85,10 @@ class Runtime:
         return await made if inspect.isawaitable(made) else made
 
 
-def not_run(error: Exception) -> ApplicationError:
-    """What a tool activity raises when it failed before the tool began, so that nobody has to wonder."""
-    return ApplicationError(f"The call was not run: {type(error).__name__}.", type="NotRun")
+def not_run(error: Exception, attempt: int) -> ApplicationError:
+    """What a tool activity raises when it failed before the tool began, so that nobody has to wonder.
+
+    Of a later attempt that isn't said: an earlier one may have run.
+    """
+    kind = "NotRun" if attempt == 1 else type(error).__name__
+    return ApplicationError(f"The call was not run: {type(error).__name__}.", type=kind)

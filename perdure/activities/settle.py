@@ -11,9 +11,8 @@ from collections.abc import Sequence
 
 from pydantic_ai.messages import ToolCallPart, ToolReturnPart
 from temporalio import activity
-from temporalio.exceptions import ApplicationError
 
-from perdure.activities.carry import dump_parts
+from perdure.activities.carry import dump_parts, run_usage, usage_between
 from perdure.activities.drive import Place, at_calls, ended_with, opened, place
 from perdure.activities.faults import fault_of, log_error, provider_errors
 from perdure.activities.finish import Finished, answers, returned, unanswered, without_calls
@@ -21,7 +20,7 @@ from perdure.activities.live import heartbeats
 from perdure.activities.output import dump_output
 from perdure.activities.runtime import Runtime
 from perdure.activities.seam import Seam
-from perdure.contracts import SettleInput, Settlement
+from perdure.contracts import SettleInput, Settlement, Usage
 from perdure.errors import InternalError
 
 RETRY_FIRST = "Output not used as the final result - addressing tool retries from this round first."
@@ -60,11 +59,16 @@ async def _settle(here: Place, input: SettleInput) -> Settlement:
         try:
             await end.advance(node)
             return _settlement(end)
-        except (asyncio.CancelledError, ApplicationError):
+        except asyncio.CancelledError:
             raise
         except Exception as error:
             log_error("while settling the output", error)
-            return Settlement(error=fault_of(error), parts=dump_parts(unanswered(outputs)), usage=end.usage())
+            return Settlement(error=fault_of(error), parts=dump_parts(unanswered(outputs)), usage=_used(end))
+
+
+def _used(end: Finished) -> Usage:
+    """What settling used; the request itself was counted with the step."""
+    return usage_between(run_usage(end.before), end.run.usage)
 
 
 def _settlement(end: Finished) -> Settlement:
@@ -73,7 +77,7 @@ def _settlement(end: Finished) -> Settlement:
         parts=dump_parts(answers(end)),
         output=dump_output(end.here.durable.agent.output_type, result.output) if result else None,
         retries=end.retries(),
-        usage=end.usage(),
+        usage=_used(end),
     )
 
 

@@ -21,11 +21,8 @@ from perdure.activities.runtime import Runtime, not_run
 from perdure.activities.seam import Collected, Seam
 from perdure.activities.transcript import only_call
 from perdure.context import CurrentCall, Live, enter_call
-from perdure.contracts import TOOL_ACTIVITY_PREFIX, CallOutcome, Fault, ToolInput
+from perdure.contracts import MAY_HAVE_RUN, TOOL_ACTIVITY_PREFIX, CallOutcome, Fault, ToolInput
 from perdure.errors import InternalError
-
-MAY_HAVE_RUN = "It may or may not have run. Check before you repeat it."
-
 
 class ToolCalls:
     """Holds what the worker has opened; its method is the dynamic activity that serves every `tool:<name>`."""
@@ -49,7 +46,7 @@ class ToolCalls:
                 here = await place(self._runtime, input, input.seen)
             except Exception as error:
                 log_error(f"before tool {input.call.tool!r} began", error)
-                raise not_run(error) from error
+                raise not_run(error, info.attempt) from None
             return await _within_time(input, here, live)
 
 
@@ -83,13 +80,11 @@ async def _cancelled(input: ToolInput, task: asyncio.Task[CallOutcome], seam: Se
     """
     task.cancel()
     await asyncio.wait([task], timeout=input.call.options.grace)
-    details = activity.cancellation_details()
-    if details is not None and details.worker_shutdown:
-        if task.done() and not task.cancelled():
-            return task.result()
-        raise asyncio.CancelledError("the worker is shutting down")
     if task.done() and not task.cancelled():
         return task.result()
+    details = activity.cancellation_details()
+    if details is None or not details.cancel_requested:  # the worker stops, or the activity was paused or reset
+        raise asyncio.CancelledError("the attempt was ended, not the call")
     effect = input.call.options.effect
     if seam.began and (effect == "unsafe" or (effect == "idempotent" and not task.done())):
         return written(input.call, "unknown", f"The call was cancelled while it ran. {MAY_HAVE_RUN}")

@@ -17,6 +17,7 @@ from temporalio.common import RawValue
 
 with workflow.unsafe.imports_passed_through():
     from perdure.contracts import (
+        MAX_PAYLOAD,
         WORKFLOW_TYPE,
         Json,
         Output,
@@ -25,6 +26,7 @@ with workflow.unsafe.imports_passed_through():
         StatusView,
         TranscriptPage,
         TranscriptQuery,
+        payload_size,
     )
     from perdure.errors import InvalidRequest, LimitExceeded
     from perdure.workflows import budget, details, requests
@@ -88,6 +90,10 @@ class AgentWorkflow:
         state = self._state
         state.started = workflow.now()
         state.request = one_argument(raw, RunRequest)
+        if (size := payload_size(state.request)) > MAX_PAYLOAD:
+            raise InvalidRequest(
+                f"the request has {size} bytes; it may have {MAX_PAYLOAD}. Put large inputs where a tool can read them."
+            )
         try:
             result = fitting_result(self._result(await self._turn_within_deadline()))
         except asyncio.CancelledError:
@@ -118,7 +124,8 @@ class AgentWorkflow:
         if state.limits.deadline is None:
             return await run_turn(state)
         try:
-            async with asyncio.timeout(state.limits.deadline.total_seconds()):
+            gone = workflow.now() - (state.started or workflow.now())
+            async with asyncio.timeout((state.limits.deadline - gone).total_seconds()):
                 return await run_turn(state)
         except TimeoutError as error:
             raise LimitExceeded(f"the run's deadline of {state.limits.deadline} has passed") from error

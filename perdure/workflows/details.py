@@ -8,8 +8,7 @@ from temporalio import workflow
 from temporalio.common import SearchAttributeKey
 
 with workflow.unsafe.imports_passed_through():
-    from perdure.contracts import StatusView
-    from perdure.workflows.sizes import cut
+    from perdure.contracts import StatusView, cut
     from perdure.workflows.state import RunState
 
 AGENT_NAME = SearchAttributeKey.for_keyword("AgentName")
@@ -67,6 +66,7 @@ def markdown(state: RunState) -> str:
     lines += [f"| {call.key} | {escape(call.tool)} | {escape(cut(str(call.args), MAX_ARGS))} |" for call in calls[:MAX_CALLS]]
     if len(calls) > MAX_CALLS:
         lines += ["", f"… and {len(calls) - MAX_CALLS} more calls"]
+    lines += [f"\n{escape(warning)}" for warning in (state.plan.warnings if state.plan else [])]
     if view.rejected_count:
         lines += ["", f"{view.rejected_count} signals could not be used: see the query `status`."]
     return "\n".join(lines)

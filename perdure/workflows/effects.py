@@ -14,34 +14,33 @@ from temporalio.exceptions import (
 )
 
 with workflow.unsafe.imports_passed_through():
-    from perdure.contracts import CallOutcome, Fault, OutcomeKind, PlannedCall
-    from perdure.workflows.sizes import cut
-
-MAY_HAVE_RUN = "The call was interrupted: it may or may not have run. Check before you repeat it."
+    from perdure.contracts import MAY_HAVE_RUN, CallOutcome, Fault, OutcomeKind, PlannedCall, cut
 
 
 def outcome_of_failure(call: PlannedCall, failure: FailureError) -> CallOutcome:
     """The outcome of a call whose activity failed instead of answering."""
     cause = failure.cause if isinstance(failure, ActivityError) else failure
     if is_cancelled_exception(failure) or isinstance(cause, CancelledError):
-        return _cancelled(call)
+        begun = not isinstance(failure, ActivityError) or failure.started_event_id != 0
+        return _cancelled(call, begun)
     if isinstance(cause, TimeoutError):
         return _timed_out(call, cause.type)
     if isinstance(cause, ApplicationError) and cause.type == "NotRun":
         return told(call, "failed", str(cause.message))
     kind: OutcomeKind = "unknown" if call.options.effect == "unsafe" else "failed"
-    return told(call, kind, MAY_HAVE_RUN if kind == "unknown" else "The call failed and was given up.")
+    return told(call, kind, f"The call was interrupted. {MAY_HAVE_RUN}" if kind == "unknown" else "The call failed and was given up.")
 
 
-def _cancelled(call: PlannedCall) -> CallOutcome:
-    if call.options.effect == "unsafe":
+def _cancelled(call: PlannedCall, begun: bool) -> CallOutcome:
+    if call.options.effect == "unsafe" and begun:
         return told(call, "unknown", f"The run was cancelled. {MAY_HAVE_RUN}")
     return told(call, "cancelled", "The call was cancelled with the run.")
 
 
 def _timed_out(call: PlannedCall, type: TimeoutType | None) -> CallOutcome:
     if type == TimeoutType.SCHEDULE_TO_START:
-        return told(call, "failed", "The call was never started: no worker took it in time.")
+        before = " An earlier attempt may have run." if call.options.attempts > 1 else ""
+        return told(call, "failed", f"The call was never started: no worker took it in time.{before}")
     if call.options.on_timeout == "fail" and type == TimeoutType.START_TO_CLOSE:
         message = f"tool {call.tool!r} did not end within {call.options.start_to_close:g} s"
         return told(call, "unknown", MAY_HAVE_RUN, Fault(type="ToolTimeout", message=message))

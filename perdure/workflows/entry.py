@@ -15,9 +15,8 @@ from temporalio import workflow
 from temporalio.exceptions import ApplicationError, FailureError
 
 with workflow.unsafe.imports_passed_through():
-    from perdure.contracts import Sent, validation_problems
+    from perdure.contracts import Sent, validation_problems, cut
     from perdure.errors import InternalError, InvalidRequest, PerdureError
-    from perdure.workflows.sizes import cut
 
 T = TypeVar("T")
 Model = TypeVar("Model", bound="Sent")
@@ -30,7 +29,7 @@ async def typed(work: Awaitable[T]) -> T:
     except FailureError:
         raise
     except Exception as error:
-        raise as_failure(error) from error
+        raise as_failure(error) from None
 
 
 def as_failure(error: Exception) -> ApplicationError:

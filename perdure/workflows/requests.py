@@ -13,8 +13,11 @@ from temporalio.exceptions import ActivityError, ApplicationError, FailureError,
 
 with workflow.unsafe.imports_passed_through():
     from perdure.contracts import (
+        cut,
         TOOL_ACTIVITY_PREFIX,
+        MAY_HAVE_RUN,
         CallOutcome,
+        Fault,
         PlannedCall,
         RunPlan,
         RunRequest,
@@ -23,11 +26,12 @@ with workflow.unsafe.imports_passed_through():
         Step,
         StepInput,
         ToolInput,
+        bounded_details,
         canonical,
     )
     from perdure.errors import InternalError, ModelFailed
+    from perdure.workflows import details
     from perdure.workflows.effects import outcome_of_failure, told
-    from perdure.workflows.sizes import cut
     from perdure.workflows.state import RunState
 
 HEARTBEAT = timedelta(seconds=30)
@@ -89,6 +93,7 @@ async def tool_call(state: RunState, call: PlannedCall) -> CallOutcome:
     options = call.options
     argument = ToolInput(call=call, idempotency_key=idempotency_key(call), **_position(state))
     state.open_calls[call.key] = call
+    details.show(state)
     try:
         raw = await workflow.execute_activity(
             TOOL_ACTIVITY_PREFIX + call.tool,
@@ -110,8 +115,11 @@ async def tool_call(state: RunState, call: PlannedCall) -> CallOutcome:
         return outcome_of_failure(call, failure)
     except asyncio.CancelledError:
         return told(call, "cancelled", "The call was cancelled before it began.")
+    except Exception as error:  # an answer of another version, say: the siblings must not be left behind
+        return told(call, "unknown", MAY_HAVE_RUN, Fault(type="InternalError", message=cut(f"{call.tool}: {error}")))
     finally:
         del state.open_calls[call.key]
+        details.show(state)
 
 
 def idempotency_key(call: PlannedCall) -> str:
@@ -150,10 +158,11 @@ def _plan(state: RunState) -> RunPlan:
 def _end_run(failure: FailureError, activity: str) -> NoReturn:
     """Raise what the run ends with: a cancellation, or the activity's own error under its own type."""
     if is_cancelled_exception(failure):
-        raise asyncio.CancelledError from failure
+        raise asyncio.CancelledError from None
     cause = failure.cause if isinstance(failure, ActivityError) else failure
     if isinstance(cause, ApplicationError):
         type = cause.type or ModelFailed.__name__
-        raise ApplicationError(cut(cause.message), *cause.details, type=type, non_retryable=True) from failure
+        kept = bounded_details(cause.details)
+        raise ApplicationError(cut(cause.message), *kept, type=type, non_retryable=True) from None
     what = f"timed out ({cause.type.name})" if isinstance(cause, TimeoutError) and cause.type else str(cause or failure)
-    raise ModelFailed(cut(f"{activity} was given up: {what}")) from failure
+    raise ModelFailed(cut(f"{activity} was given up: {what}")) from None

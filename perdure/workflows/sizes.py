@@ -14,8 +14,6 @@ with workflow.unsafe.imports_passed_through():
 
 MAX_ENTRY = 1_000_000
 """Bytes of one transcript entry, where there is more than one answer in it: a page of the query holds 1.5 MB."""
-MAX_FAILURE_TEXT = 20_000
-"""Characters of a failure's message."""
 
 
 def fitting_result(result: RunResult) -> RunResult:
@@ -33,9 +31,4 @@ def fitting_result(result: RunResult) -> RunResult:
         f"the output has {payload_size(result.output)} bytes as JSON; a result may have {MAX_PAYLOAD}. "
         "Let the agent return a reference to what it made."
     )
-
-
-def cut(text: str, limit: int = MAX_FAILURE_TEXT) -> str:
-    """`text`, cut to `limit` characters with a note of how much is missing."""
-    return text if len(text) <= limit else f"{text[:limit]}… ({len(text) - limit} more characters)"
 

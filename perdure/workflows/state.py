@@ -8,8 +8,7 @@ from datetime import datetime
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from perdure.contracts import Json, Limits, PlannedCall, RetryState, RunPlan, RunRequest, Usage
-    from perdure.workflows.sizes import cut
+    from perdure.contracts import Json, Limits, PlannedCall, RetryState, RunPlan, RunRequest, Usage, cut
     from perdure.workflows.transcript import Transcript
 
 MAX_REJECTED = 50

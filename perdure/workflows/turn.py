@@ -10,17 +10,20 @@ from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
 with workflow.unsafe.imports_passed_through():
-    from perdure.contracts import CallOutcome, Fault, Json, Output, PlannedCall, Settlement, Step, payload_size
+    from perdure.contracts import CallOutcome, Fault, Json, Output, PlannedCall, Settlement, Step, bounded_details, cut, payload_size
     from perdure.errors import LimitExceeded
-    from perdure.workflows import budget, requests
+    from perdure.workflows import budget, details, requests
     from perdure.workflows.effects import told
     from perdure.workflows.retries import next_retries
     from perdure.workflows.schedule import segments
-    from perdure.workflows.sizes import MAX_ENTRY, cut
+    from perdure.workflows.sizes import MAX_ENTRY
     from perdure.workflows.state import RunState
 
 MAX_HISTORY = 48_000
 """Events of a run; the server terminates one at 51,200."""
+MAX_HISTORY_BYTES = 45_000_000
+"""Bytes of a run's history; the server terminates one at 50 MB."""
+UNSETTLED = "The run ended before this output was looked at."
 
 
 async def run_turn(state: RunState) -> Output:
@@ -29,13 +32,20 @@ async def run_turn(state: RunState) -> Output:
     while True:
         raise_if_cancelled()
         budget.check_before_request(state.limits, state.usage)
-        if workflow.info().get_current_history_length() > MAX_HISTORY:
-            raise LimitExceeded(f"the run's history has more than {MAX_HISTORY} events")
+        _check_history()
         state.step += 1
+        details.show(state)
         output = await _finish_step(state, await requests.model_request(state))
         raise_if_cancelled()
         if output is not None:
             return output
+
+
+def _check_history() -> None:
+    info = workflow.info()
+    events, size = info.get_current_history_length(), info.get_current_history_size()
+    if events > MAX_HISTORY or size > MAX_HISTORY_BYTES:
+        raise LimitExceeded(f"the run's history has {events} events and {size} bytes, close to where Temporal ends it")
 
 
 async def _finish_step(state: RunState, step: Step) -> Output | None:
@@ -78,6 +88,8 @@ async def _run_calls(state: RunState, calls: Sequence[PlannedCall]) -> list[Call
         state.usage = budget.add_usage(state.usage, outcomes[call.key].usage)
 
     for segment in segments(calls):
+        if cancelled():  # also by a cancel that came while the model was asked
+            break
         try:
             await asyncio.gather(*(finish(call) for call in segment))
         except asyncio.CancelledError:
@@ -112,11 +124,13 @@ def _record(state: RunState, step: Step, outcomes: list[CallOutcome], settlement
     state.retries = next_retries(state.retries, step.retries, outcomes)
     state.retries = next_retries(state.retries, settlement.retries, [])
     parts = [*step.parts, *settlement.parts]
-    if not parts and not outcomes and not step.calls:
-        return
     done = {outcome.key for outcome in outcomes}
     every = [*outcomes, *(_not_begun(call) for call in step.calls if call.key not in done)]
     rows = [("parts", part) for part in parts] + [("outcomes", _outcome_entry(outcome)) for outcome in every]
+    if not settlement.parts:
+        rows += [("outcomes", {**output, "kind": "cancelled", "text": UNSETTLED}) for output in step.outputs]
+    if not rows:
+        return
     chunks = _chunks(rows)
     for chunk in chunks:
         entry: Json = {"kind": "outcomes", "step": state.step, "at": workflow.now().isoformat()}
@@ -153,7 +167,7 @@ def _outcome_entry(outcome: CallOutcome) -> Json:
 
 def failure_of(fault: Fault) -> ApplicationError:
     """What a run ends with where the agent itself ended it."""
-    return ApplicationError(cut(fault.message), *fault.details, type=fault.type, non_retryable=True)
+    return ApplicationError(cut(fault.message), *bounded_details(fault.details), type=fault.type, non_retryable=True)
 
 
 def cancelled() -> bool:
