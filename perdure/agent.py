@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from fnmatch import fnmatchcase
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pydantic_ai.agent import AbstractAgent
 from pydantic_ai.models import Model
@@ -21,6 +21,8 @@ from perdure.errors import DeclarationError
 OUTER_MARGIN = 30.0
 """Seconds by which Temporal's clock is longer than the tool's own and its grace, so that the tool's own answer wins. In
 them the worker also finds the transcript and builds the deps."""
+EFFECTS: tuple[str, ...] = get_args(Effect)
+ON_TIMEOUTS: tuple[str, ...] = get_args(OnTimeout)
 UNTIMED_START_TO_CLOSE = 3600.0
 """Seconds an attempt of a tool without a timeout may take."""
 
@@ -75,6 +77,10 @@ class ToolPolicy:
     approval: Approval | None = None
 
     def __post_init__(self) -> None:
+        if self.effect not in EFFECTS:
+            raise DeclarationError(f"effect={self.effect!r} is none of {EFFECTS}")
+        if self.on_timeout not in (None, *ON_TIMEOUTS):
+            raise DeclarationError(f"on_timeout={self.on_timeout!r} is none of {ON_TIMEOUTS}")
         if self.effect == "unsafe" and (self.attempts or 1) > 1:
             raise DeclarationError(
                 f"attempts={self.attempts!r} needs effect='idempotent' or 'safe': an unsafe tool never runs twice"

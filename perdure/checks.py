@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
@@ -141,8 +142,27 @@ def _check_policies(durable: DurableAgent, where: str) -> None:
             raise DeclarationError(f"{where}: policy {pattern!r} matches no tool. Known tools: {names}")
 
 
+def _check_deps(deps: Any, where: str) -> None:
+    """`deps` is a function that takes params and resources."""
+    what = "DurableAgent(deps=…) takes a function of (params, resources), sync or async, called on the worker"
+    if not callable(deps):
+        raise DeclarationError(f"{where}: {what}; got {type(deps).__name__}")
+    try:
+        inspect.signature(deps).bind(None, None)
+    except TypeError as error:
+        raise DeclarationError(
+            f"{where}: {what}; {getattr(deps, '__name__', deps)!r} can't be called so: {error}"
+        ) from None
+    except ValueError:
+        return  # a builtin without a signature: it shows when it is called
+
+
 def _check_params(durable: DurableAgent, where: str) -> None:
     deps_type = getattr(durable.agent, "deps_type", None)
+    if durable.agent.model is None and not durable.models:
+        raise DeclarationError(f"{where} has no model: Agent(model, …), or DurableAgent(models={{…}})")
+    if durable.deps is not None:
+        _check_deps(durable.deps, where)
     needs_deps = deps_type not in (None, type(None), object, Any)
     if needs_deps and durable.deps is None and durable.params_type is None:
         raise DeclarationError(

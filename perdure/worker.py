@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 
 from temporalio.client import Client
-from temporalio.worker import Worker
+from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from perdure.activities.model_request import ModelRequests
 from perdure.activities.prepare_run import PrepareRun
@@ -39,11 +39,17 @@ def worker(
     max_cached_workflows: int = 1000,
     max_concurrent_activities: int = 200,
 ) -> Worker:
-    """A Temporal worker for a runtime that is open. Use `serving` unless you build the worker's life yourself."""
+    """A Temporal worker for a runtime that is open. Use `serving` unless you build the worker's life yourself.
+
+    It runs workflows without Temporal's sandbox, which would load this package anew from disk for every run: a package
+    that was changed or moved meanwhile would break every new run of a worker that is fine. No code of users runs in the
+    workflow, and ours is held to determinism by tests, which do replay it in the sandbox.
+    """
     return Worker(
         client,
         task_queue=task_queue,
         workflows=[AgentWorkflow],
+        workflow_runner=UnsandboxedWorkflowRunner(),
         activities=[
             PrepareRun(runtime).prepare_run,
             ModelRequests(runtime).model_request,
@@ -97,11 +103,15 @@ def load_app(target: str) -> App:
     except ModuleNotFoundError as error:
         if error.name != module_name.split(".")[0] and error.name != module_name:
             raise
-        raise DeclarationError(f"there is no module {module_name!r} in {os.getcwd()} or among the packages") from error
+        hint = f"; did you mean {module_name[:-3]}:{attribute}?" if module_name.endswith(".py") else ""
+        raise DeclarationError(
+            f"there is no module {module_name!r} in {os.getcwd()} or among the packages{hint}"
+        ) from error
     found = getattr(module, attribute, None)
     if not isinstance(found, App):
         known = sorted(name for name, value in vars(module).items() if isinstance(value, App))
-        raise DeclarationError(f"{target!r} is {type(found).__name__}, not an App. Apps in {module_name}: {known}")
+        what = f"is {type(found).__name__}, not an App" if hasattr(module, attribute) else "is not there"
+        raise DeclarationError(f"{target!r} {what}. Apps in {module_name}: {known}")
     return found
 
 

@@ -41,8 +41,8 @@ class Served:
 
 
 CACHED = list(CASES) if os.environ.get("PERDURE_EQUALITY") == "all" else list(CASES)[::5]
-"""Cases that also run on an ordinary worker. Without a cache every workflow task replays, so that is the harder way, and
-all of them take it; `PERDURE_EQUALITY=all make test` runs all both ways."""
+"""Cases that also run on an ordinary worker. Without a cache every workflow task replays: the harder way, and all take
+it. `PERDURE_EQUALITY=all make test` runs all both ways."""
 ROWS = [(0, name) for name in CASES] + [(1000, name) for name in CACHED]
 
 

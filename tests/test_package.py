@@ -69,6 +69,29 @@ def test_workflows_import_nothing_of_users_or_of_pydantic_ai() -> None:
         assert tops <= WORKFLOW_IMPORTS, f"{path.name} imports {tops - WORKFLOW_IMPORTS}"
 
 
+@pytest.mark.parametrize("path", modules("workflows"), ids=lambda path: path.name)
+def test_workflows_use_nothing_that_differs_on_replay(path: Path) -> None:
+    """The worker runs without Temporal's sandbox, so what that would refuse is refused here (replays do use it)."""
+    tree = ast.parse(path.read_text())
+    found = {ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Attribute | ast.Name)}
+    assert not found & {
+        "datetime.now",
+        "datetime.utcnow",
+        "date.today",
+        "open",
+        "print",
+        "set",
+        "frozenset",
+        "id",
+        "hash",
+    }
+    tops = {name.split(".")[0] for name in imports(path)}
+    assert not tops & {"random", "time", "uuid", "os", "threading", "socket", "secrets", "subprocess", "pathlib"}
+    values = [node.value for node in tree.body if isinstance(node, ast.Assign | ast.AnnAssign)]
+    shared = [ast.unparse(value) for value in values if isinstance(value, ast.Dict | ast.List | ast.Set)]
+    assert not shared, "module state would be shared by all runs of a worker"
+
+
 @pytest.mark.parametrize("module", ["perdure", "perdure.workflows.agent", "perdure.client", "perdure.contracts"])
 def test_light_modules_import_no_pydantic_ai(module: str) -> None:
     code = f"import sys, {module}; sys.exit('pydantic_ai' in sys.modules)"

@@ -36,6 +36,7 @@ from perdure.contracts import (
     Usage,
     canonical,
     chain_digest,
+    cut,
 )
 from perdure.errors import InvalidRequest, LimitExceeded, OutputTooLarge
 from perdure.workflows.budget import (
@@ -49,7 +50,7 @@ from perdure.workflows.details import escape
 from perdure.workflows.effects import outcome_of_failure
 from perdure.workflows.retries import next_retries
 from perdure.workflows.schedule import segments
-from perdure.workflows.sizes import cut, fitting_result
+from perdure.workflows.sizes import fitting_result
 from perdure.workflows.transcript import MAX_TAIL, Transcript
 
 

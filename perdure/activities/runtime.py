@@ -64,13 +64,23 @@ class Runtime:
         elif key in durable.models:
             model = durable.models[key]
         else:
-            raise InvalidRequest(f"agent {durable.name!r} has no model {key!r}. Known models: {sorted(durable.models)}")
+            known = sorted(durable.models) or "none beside its own, which is used when no model is named"
+            raise InvalidRequest(f"agent {durable.name!r} has no model {key!r}. Known models: {known}")
         return model if isinstance(model, Model) else infer_model(model)
 
     def params(self, durable: DurableAgent, raw: Any) -> Any:
         """`raw` as the agent's `params_type`. Raises `InvalidRequest`, naming the fields."""
         if durable.params_type is None:
+            if raw is not None and durable.deps is None:
+                raise InvalidRequest(
+                    f"agent {durable.name!r} takes no params: it has neither params_type nor deps, so nobody would read them"
+                )
             return raw
+        if raw is None:
+            schema = TypeAdapter(durable.params_type).json_schema()
+            needed = schema.get("required", [])
+            if needed:
+                raise InvalidRequest(f"agent {durable.name!r} needs params with the fields {needed}; none were given")
         try:
             return TypeAdapter(durable.params_type).validate_python(raw)
         except ValidationError as error:

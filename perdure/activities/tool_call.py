@@ -69,8 +69,10 @@ async def _within_time(input: ToolInput, here: Place, live: Live) -> CallOutcome
         return written(call, "unknown", MAY_HAVE_RUN, Fault(type="ToolTimeout", message=message))
     if options.on_timeout == "retry" and activity.info().attempt < options.attempts:
         raise ApplicationError(message, type="ToolTimeout")
-    kind = "unknown" if options.effect == "unsafe" else "failed"
-    return written(call, kind, f"The call did not end within {options.timeout:g} seconds. {MAY_HAVE_RUN}")
+    late = f"The call did not end within {options.timeout:g} seconds."
+    if options.effect == "unsafe":
+        return written(call, "unknown", f"{late} {MAY_HAVE_RUN}")
+    return written(call, "failed", late)
 
 
 async def _cancelled(input: ToolInput, task: asyncio.Task[CallOutcome], seam: Seam) -> CallOutcome:

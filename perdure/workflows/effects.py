@@ -45,8 +45,14 @@ def _timed_out(call: PlannedCall, type: TimeoutType | None) -> CallOutcome:
         message = f"tool {call.tool!r} did not end within {call.options.start_to_close:g} s"
         return told(call, "unknown", MAY_HAVE_RUN, Fault(type="ToolTimeout", message=message))
     if call.options.effect == "unsafe":
-        return told(call, "unknown", f"The call did not answer in time. {MAY_HAVE_RUN}")
-    return told(call, "failed", "The call did not answer in time, also when it was repeated.")
+        return told(call, "unknown", f"{_lost(type)} {MAY_HAVE_RUN}")
+    return told(call, "failed", f"{_lost(type)} It was repeated and then given up.")
+
+
+def _lost(type: TimeoutType | None) -> str:
+    if type == TimeoutType.HEARTBEAT:
+        return "The worker that ran the call was lost."
+    return "The call did not end in time."
 
 
 def told(call: PlannedCall, kind: OutcomeKind, text: str, error: Fault | None = None) -> CallOutcome:
