@@ -90,26 +90,17 @@ async def settle(state: RunState, retried: bool) -> Settlement:
 
 async def tool_call(state: RunState, call: PlannedCall) -> CallOutcome:
     """Run one call as its own activity. Never raises: what happens to the activity is an outcome of the call."""
-    options = call.options
-    argument = ToolInput(call=call, idempotency_key=idempotency_key(call), **_position(state))
     state.open_calls[call.key] = call
     details.show(state)
+    outcome = await _attempt(state, call)  # no `finally`: it would run when the worker forgets this instance, too
+    del state.open_calls[call.key]
+    details.show(state)
+    return outcome
+
+
+async def _attempt(state: RunState, call: PlannedCall) -> CallOutcome:
     try:
-        raw = await workflow.execute_activity(
-            TOOL_ACTIVITY_PREFIX + call.tool,
-            argument,
-            task_queue=options.task_queue,
-            start_to_close_timeout=timedelta(seconds=options.start_to_close),
-            schedule_to_start_timeout=_seconds(options.schedule_to_start),
-            heartbeat_timeout=timedelta(seconds=options.heartbeat),
-            retry_policy=RetryPolicy(
-                maximum_attempts=options.attempts,
-                initial_interval=timedelta(seconds=options.backoff),
-                maximum_interval=timedelta(seconds=max(60.0, options.backoff)),
-            ),
-            cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
-            summary=call.key,
-        )
+        raw = await _schedule(state, call)
         return CallOutcome.model_validate(raw)
     except FailureError as failure:
         return outcome_of_failure(call, failure)
@@ -117,9 +108,25 @@ async def tool_call(state: RunState, call: PlannedCall) -> CallOutcome:
         return told(call, "cancelled", "The call was cancelled before it began.")
     except Exception as error:  # an answer of another version, say: the siblings must not be left behind
         return told(call, "unknown", MAY_HAVE_RUN, Fault(type="InternalError", message=cut(f"{call.tool}: {error}")))
-    finally:
-        del state.open_calls[call.key]
-        details.show(state)
+
+
+async def _schedule(state: RunState, call: PlannedCall) -> Any:
+    options = call.options
+    return await workflow.execute_activity(
+        TOOL_ACTIVITY_PREFIX + call.tool,
+        ToolInput(call=call, idempotency_key=idempotency_key(call), **_position(state)),
+        task_queue=options.task_queue,
+        start_to_close_timeout=timedelta(seconds=options.start_to_close),
+        schedule_to_start_timeout=_seconds(options.schedule_to_start),
+        heartbeat_timeout=timedelta(seconds=options.heartbeat),
+        retry_policy=RetryPolicy(
+            maximum_attempts=options.attempts,
+            initial_interval=timedelta(seconds=options.backoff),
+            maximum_interval=timedelta(seconds=max(60.0, options.backoff)),
+        ),
+        cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+        summary=call.key,
+    )
 
 
 def idempotency_key(call: PlannedCall) -> str:
