@@ -18,7 +18,7 @@ demo: $(READY) ## Run the demo: two questions, the worker killed in the middle o
 	$(BIN)/python -m examples.support.demo
 
 test: $(READY) ## Run the tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2
 
 check: $(READY) ## Lint, types, import arrows
 	$(BIN)/ruff check .

@@ -138,6 +138,14 @@ async def activities(handle: Handle) -> list[str]:
     return [name for name in scheduled if name != "prepare_run"]
 
 
+async def attempts(handle: Handle) -> list[int]:
+    """The attempt at which each activity of a run after `prepare_run` was taken last, in order."""
+    history = await handle.fetch_history()
+    started = EventType.EVENT_TYPE_ACTIVITY_TASK_STARTED
+    found = [e.activity_task_started_event_attributes.attempt for e in history.events if e.event_type == started]
+    return found[1:]
+
+
 async def until(condition: Callable[[], bool | Awaitable[bool]], *, seconds: float = 20.0) -> None:
     """Wait until `condition` holds; it may be a coroutine function that asks the server."""
     import asyncio

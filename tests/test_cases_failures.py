@@ -10,24 +10,16 @@ from pydantic_ai import Agent, ModelRetry, RunContext
 from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, ModelHTTPError, ToolFailed
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
-from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client
 from temporalio.exceptions import ApplicationError
 
 from perdure import App, DurableAgent, ToolPolicy, current_call
-from tests.harness import Handle, activities, messages, working
+from tests.harness import activities, attempts, messages, working
 from tests.scripts import Script
 
 
 def parts_of(conversation: list[ModelMessage]) -> list[ToolReturnPart]:
     return [part for message in conversation for part in message.parts if isinstance(part, ToolReturnPart)]
-
-
-async def attempts(handle: Handle) -> list[int]:
-    """The attempt at which each activity of a run was taken last, in order."""
-    history = await handle.fetch_history()
-    started = EventType.EVENT_TYPE_ACTIVITY_TASK_STARTED
-    return [e.activity_task_started_event_attributes.attempt for e in history.events if e.event_type == started]
 
 
 @pytest.mark.parametrize("effect", ["unsafe", "idempotent", "safe"])

@@ -10,11 +10,10 @@ from pydantic_ai import Agent, FunctionToolset
 from pydantic_ai.messages import ModelResponse, ToolCallPart
 from pydantic_ai.models import Model
 from pydantic_ai.models.fallback import FallbackModel
-from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client
 
 from perdure import App, DurableAgent
-from tests.harness import Handle, Runs, failure_of, messages, working
+from tests.harness import Runs, attempts, failure_of, messages, working
 from tests.simulator import Simulator, broken_args, call, calls, cut_stream, hang, http_error, text
 
 
@@ -30,15 +29,6 @@ def shop(model: Model, ran: list[int] | None = None, **options: Any) -> App:
         return f"order {id} was sent"
 
     return App(agents=[DurableAgent(Agent(model, name="shop", toolsets=[tools]), **options)])
-
-
-async def attempts(handle: Handle) -> list[int]:
-    """The attempt at which each activity of a run was answered."""
-    history = await handle.fetch_history()
-    started = EventType.EVENT_TYPE_ACTIVITY_TASK_STARTED
-    return [
-        event.activity_task_started_event_attributes.attempt for event in history.events if event.event_type == started
-    ]
 
 
 @pytest.mark.parametrize("fault", [http_error(429, retry_after=1), http_error(500), cut_stream(2, text("It was …"))])
