@@ -23,7 +23,7 @@ from perdure.errors import DeclarationError
 from perdure.workflows.agent import AgentWorkflow
 
 STICKY_TIMEOUT = timedelta(seconds=3)
-"""After a crash the next workflow task waits this long for the old worker; Temporal's default of 10 s delays a restart."""
+"""After a crash the next workflow task waits so long for the old worker; Temporal's 10 s would delay a restart."""
 HEARTBEAT_THROTTLE = timedelta(milliseconds=100)
 """Live text is as old as this; Temporal's default of 60 s would show none of it."""
 GRACE = timedelta(seconds=30)
@@ -97,20 +97,25 @@ def load_app(target: str) -> App:
     module_name, _, attribute = target.partition(":")
     if not module_name or not attribute:
         raise DeclarationError(f"{target!r} is not of the form module:attribute, as in acme.agents:app")
+    if module_name.endswith(".py") or "/" in module_name:
+        dotted = ".".join(part for part in module_name.removesuffix(".py").split("/") if part not in ("", "."))
+        raise DeclarationError(f"{module_name!r} is a file, not a module: did you mean {dotted}:{attribute}?")
     sys.path.insert(0, os.getcwd())
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         if error.name != module_name.split(".")[0] and error.name != module_name:
             raise
-        hint = f"; did you mean {module_name[:-3]}:{attribute}?" if module_name.endswith(".py") else ""
-        raise DeclarationError(
-            f"there is no module {module_name!r} in {os.getcwd()} or among the packages{hint}"
-        ) from error
+        raise DeclarationError(f"there is no module {module_name!r} in {os.getcwd()} or among the packages") from error
     found = getattr(module, attribute, None)
     if not isinstance(found, App):
         known = sorted(name for name, value in vars(module).items() if isinstance(value, App))
-        what = f"is {type(found).__name__}, not an App" if hasattr(module, attribute) else "is not there"
+        is_there = hasattr(module, attribute)
+        what = (
+            f"is {type(found).__name__}, not an App"
+            if is_there
+            else f"is not there: {module_name} has no {attribute!r}"
+        )
         raise DeclarationError(f"{target!r} {what}. Apps in {module_name}: {known}")
     return found
 

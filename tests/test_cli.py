@@ -9,6 +9,7 @@ import sys
 import uuid
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from pydantic_ai import Agent
@@ -16,6 +17,7 @@ from temporalio.client import Client
 from temporalio.testing import WorkflowEnvironment
 
 from perdure.cli import demo_app
+from perdure.client import RunStatus
 from tests.command import DEMO, free_port, perdure, running
 from tests.harness import working
 
@@ -133,6 +135,31 @@ async def test_list_finds_runs_of_an_agent(address: str, queue: str) -> None:
     assert (await perdure("list", "--agent", "nobody's", address=address)).out == "no runs\n"
 
 
+async def test_list_shows_a_run_that_no_worker_has_begun_without_its_agent(address: str, client: Client) -> None:
+    id = new_id()
+    await perdure("start", "demo", "hi", "--id", id, "--no-wait", "--task-queue", id, address=address)
+    listed = await perdure("list", "--status", "RUNNING", address=address)
+    (row,) = [line.split() for line in listed.out.splitlines() if line.startswith(id)]
+    assert row[1:3] == ["?", "running"]
+    await client.get_workflow_handle(id).terminate()
+
+
+async def test_unknown_status_names_the_known_ones(address: str) -> None:
+    done = await perdure("list", "--status", "bogus", address=address)
+    assert (done.code, done.out) == (2, "")
+    known = ", ".join(repr(status) for status in get_args(RunStatus))
+    assert f"'bogus' is not one of {known}" in done.err
+
+
+@pytest.mark.parametrize(
+    ("agent", "prompt", "message"), [("demo", "", "the prompt is empty"), ("", "hi", "the agent is empty")]
+)
+async def test_empty_prompt_or_agent_is_wrong_usage(agent: str, prompt: str, message: str) -> None:
+    done = await perdure("start", agent, prompt, "--no-wait")
+    assert (done.code, done.out) == (2, "")
+    assert message in done.err
+
+
 async def test_unknown_agent_fails_the_run_naming_the_known_ones(address: str, queue: str) -> None:
     id = new_id()
     done = await perdure("start", "nobody", "hi", "--id", id, "--task-queue", queue, address=address)
@@ -144,9 +171,12 @@ async def test_unknown_agent_fails_the_run_naming_the_known_ones(address: str, q
 
 
 async def test_interrupted_start_says_that_the_run_goes_on(address: str) -> None:
-    id = new_id()
-    async with running("start", "demo", "hi", "--id", id, "--task-queue", new_id(), address=address) as command:
-        await command.line("no worker answers")
+    id, queue = new_id(), new_id()
+    async with running("start", "demo", "hi", "--id", id, "--task-queue", queue, address=address) as command:
+        assert await command.line("waiting") == (
+            f"waiting   no worker polls task queue {queue!r} at {address} (namespace 'default'): start one with "
+            f"`perdure worker MODULE:APP --task-queue {queue}`, the run goes on then (Ctrl-C ends only this command)"
+        )
         command.send(signal.SIGINT)
         done = await command.end()
     assert done.code == 130
@@ -196,6 +226,11 @@ async def test_params_must_be_json(address: str) -> None:
         ("no_such_module:app", "there is no module 'no_such_module'"),
         ("perdure.cli.demo_app:agent", "'perdure.cli.demo_app:agent' is Agent, not an App. Apps in"),
         ("wrong_app:app", "an agent needs a name"),
+        (
+            "perdure.cli.demo_app:application",
+            "perdure.cli.demo_app has no 'application'. Apps in perdure.cli.demo_app: ",
+        ),
+        ("./agents.py:app", "did you mean agents:app?"),
     ],
 )
 async def test_wrong_target_or_declaration_is_one_line(
@@ -209,15 +244,37 @@ async def test_wrong_target_or_declaration_is_one_line(
 
 
 @pytest.mark.parametrize(
-    ("line", "error"), [("import no_such_thing", "No module named"), ("1 / 0", "ZeroDivisionError")]
+    ("command", "line", "frames", "error"),
+    [
+        ("check", "import nothing", [], "ModuleNotFoundError: No module named 'nothing'"),
+        ("worker", "1 / 0", [], "ZeroDivisionError: division by zero"),
+        ("dev", "def (", [], "SyntaxError: invalid syntax"),
+        ("check", "import json; json.loads('{')", ["__init__.py", "decoder.py", "decoder.py"], "json.decoder.JSON"),
+    ],
 )
-async def test_errors_of_the_users_own_module_keep_their_traceback(tmp_path: Path, line: str, error: str) -> None:
-    (tmp_path / "users_app.py").write_text(line)
+async def test_traceback_of_the_users_own_module_begins_there(
+    tmp_path: Path, command: str, line: str, frames: list[str], error: str
+) -> None:
+    (tmp_path / "part.py").write_text(line)
+    (tmp_path / "users_app.py").write_text("import part")
+    done = await perdure(command, "users_app:app", cwd=tmp_path)
+    assert done.code == 1
+    first, *rest = done.err.splitlines()
+    assert first == "Traceback (most recent call last):"
+    assert [Path(row.split('"')[1]).name for row in rest if row.startswith("  File ")] == [
+        "users_app.py",
+        "part.py",
+        *frames,
+    ]
+    assert rest[-1].startswith(error)
+
+
+async def test_syntax_error_of_the_app_itself_names_its_place(tmp_path: Path) -> None:
+    (tmp_path / "users_app.py").write_text("def (")
     done = await perdure("check", "users_app:app", cwd=tmp_path)
     assert done.code == 1
-    assert "Traceback" in done.err
-    assert "users_app.py" in done.err
-    assert error in done.err
+    first, *_, last = done.err.splitlines()
+    assert (first.strip(), last) == (f'File "{tmp_path}/users_app.py", line 1', "SyntaxError: invalid syntax")
 
 
 async def test_check_prints_agents_and_tools_with_their_policies() -> None:

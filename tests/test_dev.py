@@ -7,6 +7,8 @@ import os
 import re
 import shlex
 import signal
+import socket
+import subprocess
 import sys
 import urllib.request
 from pathlib import Path
@@ -14,6 +16,8 @@ from pathlib import Path
 import pytest
 from temporalio.client import Client
 
+from perdure.client import PerdureClient
+from perdure.converter import data_converter
 from perdure.dev import DevServerError, temporal_binary
 from tests.command import ROOT, Command, free_port, listens, perdure, running
 from tests.harness import until
@@ -93,6 +97,62 @@ async def test_server_ends_when_dev_is_killed(tmp_path: Path) -> None:
         dev.send(signal.SIGKILL)
         assert (await dev.end()).code == -signal.SIGKILL
         await until(lambda: not listens(port))
+
+
+async def test_dev_without_a_worker_lets_one_crash_ones_own(tmp_path: Path) -> None:
+    (fence,) = re.findall(r"^```python\n(# slow\.py\n.*?)^```", (ROOT / "docs" / "cli.md").read_text(), re.M | re.S)
+    (tmp_path / "slow.py").write_text(fence.replace("sleep(15)", "sleep(1)"))
+    port = free_port()
+    address = f"127.0.0.1:{port}"
+    async with running("dev", "--no-worker", "--port", str(port), "--headless", cwd=tmp_path) as dev:
+        assert await dev.line("no worker") == (
+            f"perdure: no worker: start one with `perdure worker MODULE:APP --address {address}`"
+        )
+        await perdure("start", "slow", "Tea, please.", "--id", "tea", "--no-wait", address=address)
+        async with running("worker", "slow:app", address=address, cwd=tmp_path) as worker:
+            await worker.line("tea is on")
+            worker.send(signal.SIGKILL)
+        async with running("worker", "slow:app", address=address, cwd=tmp_path) as worker:
+            await worker.line("tea is on")
+            result = (
+                await PerdureClient(await Client.connect(address, data_converter=data_converter())).run("tea").result()
+            )
+            assert result.output == '{"brew":"tea"}'
+            worker.send(signal.SIGTERM)
+            assert (await worker.end()).code == 0
+        dev.send(signal.SIGTERM)
+        assert (await dev.end()).code == 0
+
+
+async def test_dev_without_a_worker_takes_no_app(tmp_path: Path) -> None:
+    done = await perdure("dev", "slow:app", "--no-worker", cwd=tmp_path)
+    assert done.code == 2
+    assert "--no-worker serves nothing" in done.err
+
+
+async def test_web_ui_is_beside_the_servers_port(tmp_path: Path) -> None:
+    port = free_port()
+    beside = port + 1000 if port + 1000 <= 65535 else port - 1000
+    with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        taken.bind(("127.0.0.1", beside))
+        taken.listen()
+        done = await perdure("dev", "--no-worker", "--port", str(port), cwd=tmp_path)
+    assert done.code == 1
+    assert done.err.startswith(f"Error: port {beside} can't be used (Address already in use)")
+
+
+def test_crash_demo_keeps_its_web_ui_only_for_a_terminal() -> None:
+    code = "import asyncio; from examples.support.demo import look; asyncio.run(look('http://ui'))"
+    piped = subprocess.run([sys.executable, "-c", code], cwd=ROOT, input="", capture_output=True, text=True, check=True)
+    assert piped.stdout == "Run it in a terminal to look at it in the Web UI.\n"
+    keyboard, terminal = os.openpty()
+    os.write(keyboard, b"\x04")  # Ctrl-D: no more input
+    shown = subprocess.run([sys.executable, "-c", code], cwd=ROOT, stdin=terminal, capture_output=True, text=True)
+    os.close(keyboard)
+    os.close(terminal)
+    assert (shown.returncode, "Traceback" in shown.stderr) == (0, False)
+    assert shown.stdout.startswith("Look at it in the Web UI: http://ui/namespaces/default/workflows/second\n")
 
 
 async def test_taken_port_is_one_line(tmp_path: Path, client: Client) -> None:

@@ -12,7 +12,7 @@ import sqlite3
 import sys
 import tempfile
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +84,8 @@ async def main(model: str | None) -> None:
                 await ask(await client.start("support", FIRST, id="first"))
                 say(f"\n2. {SECOND}")
                 await killed_in_the_middle(client, worker, database)
-                await report(client, database, server)
+                await report(client, database)
+                await look(server.ui)
             finally:
                 await worker.end(signal.SIGTERM)
 
@@ -100,16 +101,23 @@ async def killed_in_the_middle(client: PerdureClient, worker: WorkerProcess, dat
     await ask(run)
 
 
-async def report(client: PerdureClient, database: Path, server: DevServer) -> None:
-    """Show that nothing was done twice, and where to look."""
+async def report(client: PerdureClient, database: Path) -> None:
+    """Show that nothing was done twice."""
     refunds, notes = count(database, "refunds"), count(database, "notes")
     usage = (await client.run("second").result()).usage
     say(f"\nThe database holds {refunds} refund and {notes} note: the tools that were repeated did nothing twice.")
     say(f"The second run took {usage.requests} model requests and {usage.tool_calls} tool calls.")
-    say(f"Look at it in the Web UI: {server.ui}/namespaces/default/workflows/second")
     if refunds != 1 or notes != 1:
         raise SystemExit("that is not what should have happened")
-    if sys.stdin.isatty():
+
+
+async def look(ui: str | None) -> None:
+    """Keep the server for the person who watches, if there is one, to look at the run in the Web UI."""
+    if not sys.stdin.isatty():
+        say("Run it in a terminal to look at it in the Web UI.")
+        return
+    say(f"Look at it in the Web UI: {ui}/namespaces/default/workflows/second")
+    with suppress(EOFError):  # the terminal's input is closed: as good as Enter
         await asyncio.to_thread(input, "Press Enter to stop the server. ")
 
 

@@ -84,7 +84,7 @@ class Transcripts:
                 self.hold(conversation)
                 return conversation
         error = TranscriptMismatch(
-            f"the workflow's transcript at {seen.until.length} entries has another digest than {seen.until.digest[:12]}…"
+            f"the workflow's transcript at {seen.until.length} entries is not the one that was asked for"
         )
         raise ApplicationError(str(error), type=error.type, non_retryable=activity.info().attempt >= 3)
 

@@ -142,7 +142,7 @@ def canonical_args(tool: ToolsetTool[Any], validated: Mapping[str, Any], context
             return candidate
         lost = ", ".join(repr(name) for name in changed) or lost
     raise ArgumentsNotCarried(
-        f"tool {tool.tool_def.name!r}: the argument {lost} is not the same after it was written as JSON and read again, "
+        f"tool {tool.tool_def.name!r}: the argument {lost} is not the same when it was written as JSON and read again, "
         "so what was shown would not be what runs. Use a type that survives JSON, or pass a reference."
     )
 
@@ -151,12 +151,16 @@ def _dump_args(tool: ToolsetTool[Any], validated: dict[str, Any]) -> dict[str, A
     try:
         return to_jsonable_python(validated, by_alias=True, round_trip=True, bytes_mode="utf8")
     except (PydanticSerializationError, UnicodeError, ValueError) as error:
-        raise ArgumentsNotCarried(f"tool {tool.tool_def.name!r}: its arguments can't be written as JSON: {error}") from error
+        raise ArgumentsNotCarried(
+            f"tool {tool.tool_def.name!r}: its arguments can't be written as JSON: {error}"
+        ) from error
 
 
 def same(left: Any, right: Any) -> bool:
     """Whether two validated values are the same, looked into where they don't compare by value."""
-    if left is right or (isinstance(left, float) and isinstance(right, float) and math.isnan(left) and math.isnan(right)):
+    if left is right or (
+        isinstance(left, float) and isinstance(right, float) and math.isnan(left) and math.isnan(right)
+    ):
         return True
     if type(left) is not type(right):
         return False

@@ -79,7 +79,11 @@ class Finished:
         response, request = self.response, self.seam.request
         if response is None or request is None or not response.tool_calls or self.run.ctx.deps.end_strategy != "early":
             return False
-        kinds = {self.seam.tools[call.tool_name].tool_def.kind for call in response.tool_calls if call.tool_name in self.seam.tools}
+        kinds = {
+            self.seam.tools[call.tool_name].tool_def.kind
+            for call in response.tool_calls
+            if call.tool_name in self.seam.tools
+        }
         if kinds - {"function"} or {call.tool_name for call in response.tool_calls} & self.output_names():
             return False
         parameters = request.model_request_parameters

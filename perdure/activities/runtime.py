@@ -44,7 +44,9 @@ class Runtime:
             try:
                 await stack.enter_async_context(durable.agent)
             except Exception as error:
-                logger.warning("agent %r: not everything could be opened, its calls will try again: %s", durable.name, error)
+                logger.warning(
+                    "agent %r: not everything could be opened, its calls will try again: %s", durable.name, error
+                )
 
     async def __aexit__(self, *exc_info: Any) -> None:
         await self._stack.__aexit__(*exc_info)
@@ -60,7 +62,9 @@ class Runtime:
         if key is None:
             model = durable.agent.model
             if model is None:
-                raise InvalidRequest(f"agent {durable.name!r} has no model of its own: choose one of {sorted(durable.models)}")
+                raise InvalidRequest(
+                    f"agent {durable.name!r} has no model of its own: choose one of {sorted(durable.models)}"
+                )
         elif key in durable.models:
             model = durable.models[key]
         else:
@@ -73,7 +77,7 @@ class Runtime:
         if durable.params_type is None:
             if raw is not None and durable.deps is None:
                 raise InvalidRequest(
-                    f"agent {durable.name!r} takes no params: it has neither params_type nor deps, so nobody would read them"
+                    f"agent {durable.name!r} takes no params: it has neither params_type nor deps to read them"
                 )
             return raw
         if raw is None:

@@ -24,6 +24,7 @@ from perdure.context import CurrentCall, Live, enter_call
 from perdure.contracts import MAY_HAVE_RUN, TOOL_ACTIVITY_PREFIX, CallOutcome, Fault, ToolInput
 from perdure.errors import InternalError
 
+
 class ToolCalls:
     """Holds what the worker has opened; its method is the dynamic activity that serves every `tool:<name>`."""
 

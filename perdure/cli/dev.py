@@ -32,18 +32,29 @@ def dev(
         str | None, typer.Argument(metavar="[MODULE:APP]", help=f"{TARGET_HELP} Default: a demo.", show_default=False)
     ] = None,
     port: Annotated[int, typer.Option(min=1, max=65535, help="The server's port on 127.0.0.1.")] = 7233,
-    ui_port: Annotated[int, typer.Option(min=1, max=65535, help="The Web UI's port.")] = 8233,
+    ui_port: Annotated[
+        int | None, typer.Option(min=1, max=65535, help="The Web UI's port. Default: 1000 above --port.")
+    ] = None,
     db: Annotated[Path | None, typer.Option(metavar="FILE", help="Keep runs in this file over restarts.")] = None,
     headless: Annotated[bool, typer.Option("--headless", help="No Web UI.")] = False,
+    no_worker: Annotated[bool, typer.Option("--no-worker", help="Only the server and its Web UI.")] = False,
     task_queue: TaskQueue = None,
 ) -> None:
     """Start a Temporal server for development, its Web UI and a worker. Ctrl-C stops all. No key and no network."""
+    if no_worker and (target or task_queue):
+        raise typer.BadParameter("--no-worker serves nothing: leave MODULE:APP and --task-queue to `perdure worker`")
+    ui = None if headless else ui_port or _ui_port(port)
     with one_line_errors():
-        app = load(target or (EXAMPLE[1] if Path(EXAMPLE[0]).is_file() else DEMO))
-        asyncio.run(_dev(app, port, None if headless else ui_port, db, task_queue))
+        app = None if no_worker else load(target or (EXAMPLE[1] if Path(EXAMPLE[0]).is_file() else DEMO))
+        asyncio.run(_dev(app, port, ui, db, task_queue))
 
 
-async def _dev(app: App, port: int, ui_port: int | None, db: Path | None, task_queue: str | None) -> None:
+def _ui_port(port: int) -> int:
+    """The Web UI's port beside a server's port, as with Temporal's own two: 7233 and 8233."""
+    return port + 1000 if port + 1000 <= 65535 else port - 1000
+
+
+async def _dev(app: App | None, port: int, ui_port: int | None, db: Path | None, task_queue: str | None) -> None:
     from perdure.client import PerdureClient
     from perdure.contracts import TASK_QUEUE
     from perdure.dev import dev_server
@@ -54,8 +65,16 @@ async def _dev(app: App, port: int, ui_port: int | None, db: Path | None, task_q
         say(f"Temporal server at {server.address}")
         if server.ui:
             say(f"Web UI at {server.ui}")
-        say(f"try: {_command(app, port, queue)}")
-        await _first(serve(PerdureClient(server.client), app, stop, task_queue=queue), server.ended())
+        if app is None:
+            say(f"no worker: start one with `perdure worker MODULE:APP{_address(port)}`")
+            await _first(_wait(stop), server.ended())
+        else:
+            say(f"try: {_command(app, port, queue)}")
+            await _first(serve(PerdureClient(server.client), app, stop, task_queue=queue), server.ended())
+
+
+async def _wait(stop: asyncio.Event) -> None:
+    await stop.wait()
 
 
 async def _first(*works: Coroutine[None, None, None]) -> None:
@@ -75,6 +94,10 @@ def _command(app: App, port: int, queue: str) -> str:
     """A command that starts a run on this server."""
     agent = next(iter(app.agents))
     words = ["perdure", "start", agent, PROMPTS.get(agent, "Hello!")]
-    words += [] if port == 7233 else ["--address", f"127.0.0.1:{port}"]
     words += [] if queue == "perdure" else ["--task-queue", queue]
-    return shlex.join(words)
+    return shlex.join(words) + _address(port)
+
+
+def _address(port: int) -> str:
+    """The option that leads a command to this server."""
+    return "" if port == 7233 else f" --address 127.0.0.1:{port}"

@@ -27,7 +27,7 @@ class Display:
         self._console = console(sys.stderr)
         self._live = Live(console=self._console, transient=True) if self._console.is_terminal else None
         self._said: dict[str, str] = {}
-        self._waiting = False
+        self._why = ""
 
     def __enter__(self) -> Display:
         if self._live:
@@ -53,9 +53,9 @@ class Display:
             self._live.update(Group(*(_spoken(text, self._console.width) for text in progress.live if text.text)))
         else:
             self._print_progress(progress.live)
-        if not progress.answered and not self._waiting:
-            self.note("waiting", "no worker answers: start one with `perdure worker`, the run goes on then")
-        self._waiting = not progress.answered
+        if progress.why and progress.why != self._why:
+            self.note("waiting", f"{progress.why} (Ctrl-C ends only this command)")
+        self._why = progress.why
 
     def _print_progress(self, texts: Sequence[LiveText]) -> None:
         """Without a terminal: what tools say, each text once. A model's text comes whole, as its entry."""

@@ -1,6 +1,6 @@
 """The exit codes of `perdure`, and which error ends with which: one line on stderr, never a traceback.
 
-An error of the user's own code isn't among them: it keeps its traceback and ends with 1.
+An error of the user's own code isn't among them: it keeps its traceback (`traces.py`) and ends with 1.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NO_SERVER = 3
 RUN_FAILED = 4
 """The run ended without a result."""
 NO_WORKER = 5
-"""No worker answered; the run itself isn't affected."""
+"""No worker answered, the error says why; the run itself isn't affected."""
 INTERRUPTED = 130
 """Ctrl-C. A run that was started goes on."""
 

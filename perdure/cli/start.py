@@ -27,6 +27,9 @@ def start(
     profile: Profile = None,
 ) -> None:
     """Start a run of AGENT. Prints its output (text as it is, else JSON; --json: the whole result)."""
+    for name, text in (("agent", agent), ("prompt", prompt)):
+        if not text.strip():
+            raise typer.BadParameter(f"the {name} is empty")
     asked: dict[str, Any] = {"model": model, "id": id, "params": _json(params)}
     if task_queue:
         asked["task_queue"] = task_queue

@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from perdure.cli.exits import one_line_errors
+from perdure.cli.exits import FAILED, code_of, one_line_errors
 from perdure.cli.options import Address, Namespace, Profile, Target, TaskQueue
+from perdure.cli.traces import from_module_on
 
 if TYPE_CHECKING:
     from perdure import App
     from perdure.client import PerdureClient
+
+LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
 def worker(
@@ -44,15 +47,19 @@ def worker(
 
 def load(target: str) -> App:
     """The App, and logging for the program that serves it. Not in an event loop: a module may run one of its own."""
-    from perdure.worker import load_app
+    from perdure import worker as loader
 
-    logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    return load_app(target)
+    logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format=LOG_FORMAT)
+    try:
+        return loader.load_app(target)
+    except Exception as error:
+        if code_of(error) is not None:
+            raise
+        print(from_module_on(error, __file__, str(loader.__file__)), end="", file=sys.stderr)
+        raise typer.Exit(FAILED) from None
 
 
-async def _worker(
-    app: App, where: dict[str, str | None], task_queue: str | None, options: dict[str, Any]
-) -> None:
+async def _worker(app: App, where: dict[str, str | None], task_queue: str | None, options: dict[str, Any]) -> None:
     from perdure.client import connect
     from perdure.contracts import TASK_QUEUE
 
@@ -80,7 +87,8 @@ async def serve(client: PerdureClient, app: App, stop: asyncio.Event, *, task_qu
 
     namespace = client.client.namespace
     async with serving(client.client, app, task_queue=task_queue, **options) as running:
-        while not running.is_running:  # the server is asked for the namespace first; a refusal cancels this
+        # The server is asked for the namespace first; a refusal cancels this.
+        while not running.is_running:  # noqa: ASYNC110 (the worker has no event for it)
             await asyncio.sleep(0.01)
         agents = ", ".join(app.agents)
         say(f"worker polls task queue {task_queue!r} at {client.address} (namespace {namespace!r}), agents: {agents}")

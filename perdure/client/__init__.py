@@ -7,7 +7,7 @@ print((await run.result()).output)
 
 from perdure.client.connection import PerdureClient, connect
 from perdure.client.errors import ClientError, NoAnswer, NoServer, NoSuchRun, RunExists, RunFailed
-from perdure.client.run import LiveText, Progress, RunHandle, RunSummary
+from perdure.client.run import LiveText, Progress, RunHandle, RunStatus, RunSummary
 
 __all__ = [
     "ClientError",
@@ -20,6 +20,7 @@ __all__ = [
     "RunExists",
     "RunFailed",
     "RunHandle",
+    "RunStatus",
     "RunSummary",
     "connect",
 ]

@@ -5,7 +5,7 @@
     ├── NoSuchRun             there is no run of that id in the namespace
     ├── RunExists             the id was used before
     ├── RunFailed             the run ended without a result; carries the failure's type and message
-    └── NoAnswer              no worker of the run's task queue answered a query
+    └── NoAnswer              no worker of the run's task queue answered a query: the message says why
 
 `temporalio.service.RPCError` is let through for the rest (permissions, a server that goes away, …).
 """
@@ -35,7 +35,10 @@ class RunExists(ClientError):
 
 
 class NoAnswer(ClientError):
-    """No worker answered a query. The run itself isn't affected: it goes on when a worker polls its task queue."""
+    """No worker answered a query: none polls, the workflow task fails, or a worker is slow. The message says which.
+
+    The run itself isn't affected: it goes on when a worker polls its task queue and can do its workflow task.
+    """
 
 
 class RunFailed(ClientError):

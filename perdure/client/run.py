@@ -7,7 +7,7 @@ import json
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
 from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.enums.v1 import WorkflowExecutionStatus
@@ -17,6 +17,7 @@ from temporalio.client import Client, WorkflowFailureError, WorkflowHandle, Work
 from temporalio.service import RPCError, RPCStatusCode
 
 from perdure.client.errors import ClientError, NoAnswer, missing, run_failed
+from perdure.client.unanswered import why_unanswered
 from perdure.contracts import Json, RunResult, StatusView, TranscriptPage
 
 QUERY_TIMEOUTS = (2.0, 3.0, 4.0, 5.0, 6.0)
@@ -25,6 +26,11 @@ LOST = (RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.CANCELLED, RPCStatusCode.
 """What a query that nobody answered in time comes back with."""
 POLL = 0.15
 """Seconds between two looks at a run that is followed."""
+
+RunStatus = Literal[
+    "running", "completed", "failed", "canceled", "terminated", "timed_out", "continued_as_new", "paused"
+]
+"""Temporal's own states of a workflow."""
 
 T = TypeVar("T")
 
@@ -46,7 +52,7 @@ class RunSummary:
 
     id: str
     agent: str
-    """Empty where the search attribute `AgentName` isn't registered."""
+    """Empty until a worker has begun the run, and where the search attribute `AgentName` isn't registered."""
     status: str
     """`running`, `completed`, `failed`, `canceled`, `terminated`, `timed_out`, …"""
     started: datetime
@@ -63,6 +69,8 @@ class Progress:
     live: list[LiveText]
     answered: bool
     """Whether a worker answered. While none does there are no new entries."""
+    why: str = ""
+    """Why none did, and what to do, in one line."""
 
 
 class RunHandle:
@@ -91,7 +99,7 @@ class RunHandle:
             raise missing(self.id, error) from error
 
     async def status(self) -> StatusView:
-        """State, usage and open calls. Answered by a worker; raises `NoAnswer` where there is none."""
+        """State, usage and open calls. Answered by a worker; raises `NoAnswer` where none does."""
         return await self._query("status", None, StatusView, self._timeouts)
 
     async def transcript(self, start: int = 0) -> list[Json]:
@@ -114,15 +122,15 @@ class RunHandle:
             info = described.workflow_execution_info
             running = info.status == WorkflowExecutionStatus.WORKFLOW_EXECUTION_STATUS_RUNNING
             entries: list[Json] = []
-            answered = True
+            why = ""
             if info.history_length != known_length:
                 try:
                     entries = await self._entries(seen, self._timeouts[:1] if running else self._timeouts)
                     known_length = info.history_length
-                except NoAnswer:
-                    answered = False
+                except NoAnswer as error:
+                    why = str(error)
             seen += len(entries)
-            yield Progress(entries, await self._live(described), answered)
+            yield Progress(entries, await self._live(described), not why, why)
             if running:
                 await asyncio.sleep(every)
 
@@ -147,10 +155,7 @@ class RunHandle:
                     await asyncio.sleep(0.1)  # answered at once: no workflow task has been done yet, or no worker
                 elif error.status not in LOST:
                     raise missing(self.id, error) from error
-        queue = (await self.describe()).task_queue
-        raise NoAnswer(
-            f"no worker of task queue {queue!r} answered: is one running? The run {self.id!r} goes on when one does"
-        )
+        raise NoAnswer(await why_unanswered(self._client, await self._describe()))
 
     async def _describe(self) -> DescribeWorkflowExecutionResponse:
         """Temporal's own `describe()` fails on a paused workflow, so this asks the service."""

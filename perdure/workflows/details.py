@@ -63,7 +63,9 @@ def markdown(state: RunState) -> str:
     calls = list(state.open_calls.values())
     if calls:
         lines += ["", "| call | tool | arguments |", "|---|---|---|"]
-    lines += [f"| {call.key} | {escape(call.tool)} | {escape(cut(str(call.args), MAX_ARGS))} |" for call in calls[:MAX_CALLS]]
+    lines += [
+        f"| {call.key} | {escape(call.tool)} | {escape(cut(str(call.args), MAX_ARGS))} |" for call in calls[:MAX_CALLS]
+    ]
     if len(calls) > MAX_CALLS:
         lines += ["", f"… and {len(calls) - MAX_CALLS} more calls"]
     lines += [f"\n{escape(warning)}" for warning in (state.plan.warnings if state.plan else [])]

@@ -28,7 +28,11 @@ def outcome_of_failure(call: PlannedCall, failure: FailureError) -> CallOutcome:
     if isinstance(cause, ApplicationError) and cause.type == "NotRun":
         return told(call, "failed", str(cause.message))
     kind: OutcomeKind = "unknown" if call.options.effect == "unsafe" else "failed"
-    return told(call, kind, f"The call was interrupted. {MAY_HAVE_RUN}" if kind == "unknown" else "The call failed and was given up.")
+    return told(
+        call,
+        kind,
+        f"The call was interrupted. {MAY_HAVE_RUN}" if kind == "unknown" else "The call failed and was given up.",
+    )
 
 
 def _cancelled(call: PlannedCall, begun: bool) -> CallOutcome:

@@ -15,7 +15,7 @@ from temporalio import workflow
 from temporalio.exceptions import ApplicationError, FailureError
 
 with workflow.unsafe.imports_passed_through():
-    from perdure.contracts import Sent, validation_problems, cut
+    from perdure.contracts import Sent, cut, validation_problems
     from perdure.errors import InternalError, InvalidRequest, PerdureError
 
 T = TypeVar("T")

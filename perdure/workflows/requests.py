@@ -13,9 +13,8 @@ from temporalio.exceptions import ActivityError, ApplicationError, FailureError,
 
 with workflow.unsafe.imports_passed_through():
     from perdure.contracts import (
-        cut,
-        TOOL_ACTIVITY_PREFIX,
         MAY_HAVE_RUN,
+        TOOL_ACTIVITY_PREFIX,
         CallOutcome,
         Fault,
         PlannedCall,
@@ -28,6 +27,7 @@ with workflow.unsafe.imports_passed_through():
         ToolInput,
         bounded_details,
         canonical,
+        cut,
     )
     from perdure.errors import InternalError, ModelFailed
     from perdure.workflows import details

@@ -1,7 +1,7 @@
 """Sizes of what the workflow emits. One byte too much fails a workflow task for ever, so everything is measured.
 
-Over 2 MB in a command the task fails; over 4 MB in the commands of one task the server terminates the run. A step has at
-most 1.5 MB, arguments included, so its calls together stay under the second.
+Over 2 MB in a command the task fails; over 4 MB in the commands of one task the server terminates the run. A step has
+at most 1.5 MB, arguments included, so its calls together stay under the second.
 """
 
 from __future__ import annotations
@@ -31,4 +31,3 @@ def fitting_result(result: RunResult) -> RunResult:
         f"the output has {payload_size(result.output)} bytes as JSON; a result may have {MAX_PAYLOAD}. "
         "Let the agent return a reference to what it made."
     )
-

@@ -10,7 +10,18 @@ from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
 with workflow.unsafe.imports_passed_through():
-    from perdure.contracts import CallOutcome, Fault, Json, Output, PlannedCall, Settlement, Step, bounded_details, cut, payload_size
+    from perdure.contracts import (
+        CallOutcome,
+        Fault,
+        Json,
+        Output,
+        PlannedCall,
+        Settlement,
+        Step,
+        bounded_details,
+        cut,
+        payload_size,
+    )
     from perdure.errors import LimitExceeded
     from perdure.workflows import budget, details, requests
     from perdure.workflows.effects import told
