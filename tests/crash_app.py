@@ -66,7 +66,7 @@ def crash_app(folder: Path) -> App:
         return await run("safe")
 
     agent = Agent(FunctionModel(ask), name="crash", tools=[unsafe, idempotent, safe])
-    policies = {name: ToolPolicy(effect=name, heartbeat=2, backoff=0.1) for name in EFFECTS}
+    policies = {name: ToolPolicy(effect=name, heartbeat=5, backoff=0.1) for name in EFFECTS}
     return App(agents=[DurableAgent(agent, policies=policies, model_timeout=3)])
 
 

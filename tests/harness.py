@@ -25,6 +25,12 @@ from perdure.worker import serving
 from perdure.workflows.agent import AgentWorkflow
 
 Handle = WorkflowHandle[Any, Any]
+OF_THE_SERVER = {
+    WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_FORCE_CLOSE_COMMAND,
+    WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND,
+}
+"""A task that the server itself gives up, to make a new one: more than 2 MB of events came while it ran, or it ended the
+run while something new came."""
 TIMEOUT = timedelta(seconds=60)
 """A hang is a failure that must show."""
 
@@ -88,8 +94,7 @@ async def check_run(handle: Handle) -> None:
     history = await handle.fetch_history()
     events = [event for event in history.events if event.event_type == EventType.EVENT_TYPE_WORKFLOW_TASK_FAILED]
     failed = [event.workflow_task_failed_event_attributes for event in events]
-    # the server itself gives a task up where more than 2 MB of events arrive while it runs, and makes a new one
-    own = [one for one in failed if one.cause != WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_FORCE_CLOSE_COMMAND]
+    own = [one for one in failed if one.cause not in OF_THE_SERVER]
     assert not own, own[0]
     await replay(history)
     check_answers(await messages(handle))

@@ -107,7 +107,9 @@ async def _attempt(state: RunState, call: PlannedCall) -> CallOutcome:
     except asyncio.CancelledError:
         return told(call, "cancelled", "The call was cancelled before it began.")
     except Exception as error:  # an answer of another version, say: the siblings must not be left behind
-        return told(call, "unknown", MAY_HAVE_RUN, Fault(type="InternalError", message=cut(f"{call.tool}: {error}")))
+        return told(
+            call, "unknown", MAY_HAVE_RUN, Fault(type="InternalError", message=cut(f"{type(error).__name__}: {error}"))
+        )
 
 
 async def _schedule(state: RunState, call: PlannedCall) -> Any:
