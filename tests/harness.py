@@ -29,8 +29,8 @@ OF_THE_SERVER = {
     WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_FORCE_CLOSE_COMMAND,
     WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND,
 }
-"""A task that the server itself gives up, to make a new one: more than 2 MB of events came while it ran, or it ended the
-run while something new came."""
+"""A task that the server itself gives up, to make a new one: more than 2 MB of events came while it ran, or it ended
+the run while something new came."""
 TIMEOUT = timedelta(seconds=60)
 """A hang is a failure that must show."""
 
