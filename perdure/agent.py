@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 from pydantic_ai.agent import AbstractAgent
 from pydantic_ai.models import Model
 
-from perdure.contracts import CallOptions, Effect, Limits, OnTimeout
+from perdure.contracts import ApprovalTerms, CallOptions, Effect, Limits, OnTimeout
 from perdure.errors import DeclarationError
 
 OUTER_MARGIN = 30.0
@@ -29,21 +29,53 @@ UNTIMED_START_TO_CLOSE = 3600.0
 
 @dataclass(frozen=True, kw_only=True)
 class Approval:
-    """Who may let a call run, and until when. Accepted and checked; an agent that uses it is refused by `App` until
-    approvals are built, so that nothing gated ever runs unasked."""
+    """Who may let a call run, and until when. Times by workflow time."""
 
     approvers: Sequence[str] = ()
-    """Names, or `group:<name>`; empty = anyone."""
+    """Names; empty = anyone. Without a verifier a name is a claim, and the audit says so."""
     quorum: int = 1
+    """How many different people have to approve. One denial is enough to deny."""
     expires_after: timedelta | None = None
-    """By workflow time; `None` = waits for ever."""
+    """`None` = waits for ever, with no timer and no open activity."""
     on_expiry: Literal["deny", "fail", "escalate"] = "deny"
+    """`deny`: the model is told that nobody answered; `fail`: the run ends with `ApprovalExpired`; `escalate`: the next
+    approvers are asked, votes begin anew."""
     escalate_to: Approval | None = None
-    reminders: Sequence[timedelta] = ()
     when: Callable[[Any, dict[str, Any]], bool | Awaitable[bool]] | None = None
-    """Called with the run context and the validated arguments in `model_request`; `None` = always."""
+    """Called with the run context and the validated arguments in `model_request`; `None` = always. A predicate that
+    raises gates the call."""
     allow_edit: bool = False
+    """Whether an approver may change the arguments. They are validated before they are accepted."""
     forbid_self: bool = False
+    """Whoever edited the arguments may not approve them as well."""
+
+    def __post_init__(self) -> None:
+        if self.quorum < 1:
+            raise DeclarationError(f"quorum={self.quorum!r} must be at least 1")
+        if self.approvers and self.quorum > len(set(self.approvers)):
+            raise DeclarationError(f"quorum={self.quorum!r} is more than the approvers: {list(self.approvers)}")
+        if groups := [name for name in self.approvers if name.startswith("group:")]:
+            raise DeclarationError(
+                f"approvers={groups!r}: nobody can show to be in a group without a verifier, which isn't built yet; "
+                "name the people"
+            )
+        if self.on_expiry == "escalate" and self.escalate_to is None:
+            raise DeclarationError("on_expiry='escalate' needs escalate_to=Approval(…)")
+        if self.on_expiry != "deny" and self.expires_after is None:
+            raise DeclarationError(f"on_expiry={self.on_expiry!r} needs expires_after=…")
+
+    def terms(self, rule: str) -> ApprovalTerms:
+        """The terms as they go into history."""
+        return ApprovalTerms(
+            rule=rule,
+            approvers=list(self.approvers),
+            quorum=self.quorum,
+            expires_after=seconds(self.expires_after),
+            on_expiry=self.on_expiry,
+            escalate_to=self.escalate_to.terms(rule) if self.escalate_to else None,
+            allow_edit=self.allow_edit,
+            forbid_self=self.forbid_self,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +107,9 @@ class ToolPolicy:
     task_queue: str | None = None
     """A queue of its own, served by a worker with the same `App`; `None` = the run's."""
     approval: Approval | None = None
+    """Gates the tool: no call of it runs without a recorded decision."""
+    wait: float | timedelta | None = None
+    """How long a result from outside is waited for; `None` = for ever."""
 
     def __post_init__(self) -> None:
         if self.effect not in EFFECTS:
@@ -161,11 +196,15 @@ class DurableAgent:
         """The agent's name, which a start asks for."""
         return self.agent.name or ""
 
+    def rule(self, tool: str) -> str:
+        """The name or pattern of the policy that applies to a tool."""
+        if tool in self.policies:
+            return tool
+        return next((name for name in self.policies if fnmatchcase(tool, name)), "")
+
     def policy(self, tool: str) -> ToolPolicy:
         """The policy of a tool by the name the model sees."""
-        if tool in self.policies:
-            return self.policies[tool]
-        return next((policy for name, policy in self.policies.items() if fnmatchcase(tool, name)), DEFAULT_POLICY)
+        return self.policies.get(self.rule(tool), DEFAULT_POLICY)
 
 
 DEFAULT_POLICY = ToolPolicy()

@@ -10,7 +10,6 @@ from typing import Any, cast
 
 from pydantic_ai.toolsets import (
     AbstractToolset,
-    ApprovalRequiredToolset,
     CombinedToolset,
     ExternalToolset,
     FunctionToolset,
@@ -25,7 +24,6 @@ from perdure.errors import DeclarationError
 
 TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """What every provider accepts as the name of a tool."""
-GATES_NOT_BUILT = "approvals and external results are not built yet, and a gated tool is never run unasked"
 
 
 def check_agent(durable: DurableAgent) -> None:
@@ -81,8 +79,6 @@ def _tool_names(toolset: AbstractToolset[Any]) -> list[str] | None:
 
 def _check_toolset(toolset: AbstractToolset[Any], where: str) -> None:
     for part in _every(toolset):
-        if isinstance(part, ApprovalRequiredToolset | ExternalToolset):
-            raise DeclarationError(f"{where}: {type(part).__name__} can't be used: {GATES_NOT_BUILT}")
         if isinstance(part, WrapperToolset | CombinedToolset):
             continue
         if part.id is None:
@@ -96,8 +92,6 @@ def _check_toolset(toolset: AbstractToolset[Any], where: str) -> None:
 
 def _check_functions(toolset: FunctionToolset[Any], where: str) -> None:
     for name, tool in toolset.tools.items():
-        if tool.requires_approval:
-            raise DeclarationError(f"{where}: tool {name!r} has requires_approval=True: {GATES_NOT_BUILT}")
         if path := _write_only(tool.function_schema.json_schema):
             raise DeclarationError(
                 f"{where}: tool {name!r}: the argument {path!r} is write-only (a secret): written as JSON it becomes "
@@ -135,9 +129,7 @@ def _check_policies(durable: DurableAgent, where: str) -> None:
     for name in names:
         if not TOOL_NAME.fullmatch(name):
             raise DeclarationError(f"{where}: the tool name {name!r} is not 1 to 64 of A-Z, a-z, 0-9, _ and -")
-    for pattern, policy in durable.policies.items():
-        if policy.approval is not None:
-            raise DeclarationError(f"{where}: policy {pattern!r} has an approval: {GATES_NOT_BUILT}")
+    for pattern in durable.policies:
         if complete and not any(fnmatchcase(name, pattern) for name in names):
             raise DeclarationError(f"{where}: policy {pattern!r} matches no tool. Known tools: {names}")
 

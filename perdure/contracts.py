@@ -240,6 +240,22 @@ class CallOptions(Compact):
     """Time a cancelled tool has before it is given up."""
 
 
+class ApprovalTerms(Compact):
+    """Who may let a call run, and until when, as it was planned. Seconds throughout."""
+
+    rule: str = ""
+    """Where the gate comes from: the policy's pattern, `requires_approval`, or that the tool asked."""
+    approvers: list[str] = []
+    """Names, or `group:<name>`; empty = anyone."""
+    quorum: int = 1
+    expires_after: float | None = None
+    on_expiry: Literal["deny", "fail", "escalate"] = "deny"
+    escalate_to: ApprovalTerms | None = None
+    reminders: list[float] = []
+    allow_edit: bool = False
+    forbid_self: bool = False
+
+
 class PlannedCall(Compact):
     """One tool call, as `model_request` planned it."""
 
@@ -251,6 +267,10 @@ class PlannedCall(Compact):
     """The canonical JSON of the validated arguments: what was seen is what runs."""
     action: Action = "run"
     options: CallOptions = CallOptions()
+    approval: ApprovalTerms | None = None
+    """For the action `approve`."""
+    wait: float | None = None
+    """For the action `external` and `question`: seconds until the call is given up; absent = never."""
     metadata: Json = {}
 
     @field_validator("action", mode="before")
@@ -385,6 +405,52 @@ class ToolInput(Compact):
     usage: Usage = Usage()
     run_id: str = ""
     idempotency_key: str = ""
+    approved: bool = False
+    """A decision to run this call is recorded. Without it the activity refuses a gated call."""
+
+
+class EditInput(StepInput):
+    """The argument of `check_edit`."""
+
+    call: PlannedCall
+    args: dict[str, Any]
+
+
+class EditCheck(Compact):
+    """The answer of `check_edit`: the call with its new arguments, or why they are refused."""
+
+    call: PlannedCall | None = None
+    problem: str = ""
+
+
+class Decide(Sent):
+    """The argument of `approve` and `deny`."""
+
+    call: str
+    """The whole key, as `pending` shows it."""
+    by: str = ""
+    """Who decides: a claim, and marked so."""
+    reason: str = ""
+    args: dict[str, Any] | None = None
+    """`approve` only: other arguments than those that were asked for, where the policy allows it."""
+
+
+class Complete(Sent):
+    """The argument of `complete`: the result of a call that is made outside."""
+
+    call: str
+    result: Any = None
+    error: str | None = None
+    by: str = ""
+
+
+class Decided(Recorded):
+    """The answer of an update that decided something."""
+
+    call: str
+    outcome: Literal["approved", "denied", "completed", "voted"]
+    needed: int = 0
+    """Votes that are still needed."""
 
 
 class StatusView(Recorded):

@@ -4,6 +4,9 @@
     ├── DeclarationError      an App, agent, policy or tool is declared wrongly (when the App is built)
     ├── InvalidRequest        what somebody sent can't be used (start, verb or query)
     ├── UnknownAgent          no worker of this task queue serves the agent
+    ├── NotPending            a decision for a call that doesn't wait
+    ├── AlreadyDecided        a decision for a call that has one
+    ├── NotAllowed            somebody decides who may not, or changes what may not be changed
     ├── LimitExceeded         a limit of the run is used up
     ├── ModelFailed           the model couldn't be asked, after Temporal's retries
     ├── AgentFailed           the agent ended itself: retries exhausted, cut-off output, a tool that ends the run
@@ -43,6 +46,18 @@ class InvalidRequest(PerdureError, ValueError):
 
 class UnknownAgent(PerdureError, LookupError):
     """No agent of that name is served. The run fails at once, naming the known ones; start a worker that serves it."""
+
+
+class NotPending(PerdureError, LookupError):
+    """No call of that key waits, or it waits for something else. Names what does; nothing is changed."""
+
+
+class AlreadyDecided(PerdureError):
+    """The call has its decision, which was used: the first valid one wins. Nothing is changed."""
+
+
+class NotAllowed(PerdureError):
+    """Whoever decides isn't among the approvers, or edits what may not be edited. Nothing is changed."""
 
 
 class LimitExceeded(PerdureError):

@@ -12,6 +12,7 @@ from datetime import timedelta
 from temporalio.client import Client
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
+from perdure.activities.check_edit import CheckEdit
 from perdure.activities.model_request import ModelRequests
 from perdure.activities.prepare_run import PrepareRun
 from perdure.activities.runtime import Runtime
@@ -55,6 +56,7 @@ def worker(
             ModelRequests(runtime).model_request,
             Settle(runtime).settle,
             ToolCalls(runtime).tool_call,
+            CheckEdit(runtime).check_edit,
         ],
         max_cached_workflows=max_cached_workflows,
         max_concurrent_activities=max_concurrent_activities,

@@ -211,7 +211,6 @@ async def before_node(ctx: RunContext[Any], *, node: Any) -> Any:
 
 REFUSED: dict[str, dict[str, Any]] = {
     "no name": {"name": None},
-    "gated tool": {"tools": [Tool(lambda: "x", name="pay", requires_approval=True)]},
     "toolset without id": {"toolsets": [FunctionToolset[object]()]},
     "run hook": {"capabilities": [Hooks(before_run=before_run)]},
     "node hook": {"capabilities": [Hooks(before_node_run=before_node)]},

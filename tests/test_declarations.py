@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any, cast
 
 import pytest
@@ -9,7 +10,6 @@ from pydantic import SecretStr
 from pydantic_ai import Agent, FunctionToolset, RunContext
 from pydantic_ai.capabilities import AbstractCapability, HandleDeferredToolCalls, Hooks, LocalWorkspace
 from pydantic_ai.models.test import TestModel
-from pydantic_ai.toolsets import ExternalToolset
 
 from perdure import App, Approval, DeclarationError, DurableAgent, ToolPolicy
 
@@ -67,9 +67,6 @@ DECLARATIONS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"capabilities": [hooked()]}, {}, "Hooks.before_run happens once per run"),
     ({"capabilities": [HandleDeferredToolCalls(cast("Any", look))]}, {}, "handle_deferred_tool_calls can't be carried"),
     ({"capabilities": [LocalWorkspace("/tmp")]}, {}, "LocalWorkspace.get_workspace can't be carried"),
-    ({"toolsets": [ExternalToolset([], id="out")]}, {}, "ExternalToolset can't be used"),
-    ({"toolsets": [FunctionToolset([look], id="t").approval_required()]}, {}, "ApprovalRequiredToolset can't be used"),
-    ({}, {"policies": {"look": ToolPolicy(approval=Approval())}}, "'look' has an approval"),
 ]
 
 
@@ -93,6 +90,21 @@ POLICIES: list[tuple[dict[str, Any], str]] = [
 def test_a_wrong_policy_is_refused_where_it_is_made(options: dict[str, Any], message: str) -> None:
     with pytest.raises(DeclarationError, match=message):
         ToolPolicy(**options)
+
+
+APPROVALS: list[tuple[dict[str, Any], str]] = [
+    ({"quorum": 0}, "quorum=0 must be at least 1"),
+    ({"approvers": ["ann"], "quorum": 2}, "quorum=2 is more than the approvers"),
+    ({"approvers": ["group:finance"]}, "nobody can show to be in a group"),
+    ({"on_expiry": "escalate", "expires_after": timedelta(1)}, "needs escalate_to"),
+    ({"on_expiry": "fail"}, "on_expiry='fail' needs expires_after"),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), APPROVALS, ids=[row[1][:25] for row in APPROVALS])
+def test_an_approval_without_a_way_to_decide_is_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(DeclarationError, match=message):
+        Approval(**options)
 
 
 def test_a_wrong_app_is_refused() -> None:

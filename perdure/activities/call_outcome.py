@@ -79,13 +79,13 @@ def outcome_of_error(call: PlannedCall, error: Exception, attempt: int) -> CallO
 def deferred(call: PlannedCall, requests: DeferredToolRequests, run: AgentRun[Any, Any], before: Usage) -> CallOutcome:
     """The outcome where the tool deferred itself, or may not run undecided."""
     kind: OutcomeKind = "needs_approval" if requests.approvals else "deferred"
-    text = "This call needs an approval or a result from outside, which this version of perdure can't wait for."
-    usage = usage_between(run_usage(before), run.usage)
     try:
-        metadata = dump_value(requests.metadata.get(call.tool_call_id, {}))
+        metadata = dict(dump_value(requests.metadata.get(call.tool_call_id, {})))
     except NotCarried as error:
         return written(call, "failed", f"The metadata of the deferred call can't be written as JSON: {error}")
-    return _outcome(call, kind, text=text, usage=usage, metadata=metadata)
+    if kind == "deferred":
+        metadata["action"] = "question" if requests.kind(call.tool_call_id) == "question" else "external"
+    return _outcome(call, kind, usage=usage_between(run_usage(before), run.usage), metadata=metadata)
 
 
 def written(call: PlannedCall, kind: OutcomeKind, text: str, error: Fault | None = None) -> CallOutcome:

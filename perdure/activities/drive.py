@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, cast
 
-from pydantic_ai import CallToolsNode, ModelRequestNode, UsageLimits
+from pydantic_ai import CallToolsNode, DeferredToolResults, ModelRequestNode, UsageLimits
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.messages import ModelMessage, ModelRequestPart
 from pydantic_ai.models import Model
@@ -64,7 +64,12 @@ async def place(runtime: Runtime, input: StepInput | ToolInput, seen: Seen) -> P
 
 @asynccontextmanager
 async def opened(
-    here: Place, capabilities: Sequence[AbstractCapability[Any]], messages: Sequence[ModelMessage], prompt: Any = None
+    here: Place,
+    capabilities: Sequence[AbstractCapability[Any]],
+    messages: Sequence[ModelMessage],
+    prompt: Any = None,
+    *,
+    decision: DeferredToolResults | None = None,
 ) -> AsyncGenerator[AgentRun[Any, Any]]:
     """A run of the agent, seeded with what the durable run knows: step, counts, prompt, tools shown so far.
 
@@ -74,6 +79,7 @@ async def opened(
     async with agent.iter(
         prompt,
         message_history=list(messages),
+        deferred_tool_results=decision,
         model=here.model,
         deps=here.deps,
         usage=here.usage,

@@ -106,7 +106,7 @@ class Finished:
         )
 
 
-def finished_step(end: Finished) -> Step:
+async def finished_step(end: Finished) -> Step:
     """The step as data. Raises `ArgumentsNotCarried`, `NotCarried` or `OutputTooLarge`."""
     response = end.response
     step = Step(
@@ -119,7 +119,8 @@ def finished_step(end: Finished) -> Step:
         retries=StepRetries() if end.error else end.retries(),
         settle="after_calls" if end.error is None and end.settles_later() else "now",
     )
-    step = step.model_copy(update=_end_of(end) | {"outputs": _outputs(end) if step.settle == "after_calls" else []})
+    outputs = _outputs(end) if step.settle == "after_calls" else []
+    step = step.model_copy(update=await _end_of(end) | {"outputs": outputs})
     if (size := payload_size(step)) > MAX_PAYLOAD:
         raise OutputTooLarge(
             f"the model's response and its plan have {size} bytes; a step may have {MAX_PAYLOAD}. "
@@ -128,13 +129,13 @@ def finished_step(end: Finished) -> Step:
     return step
 
 
-def _end_of(end: Finished) -> dict[str, Any]:
+async def _end_of(end: Finished) -> dict[str, Any]:
     """The calls or the output of the step, and whether a call has to be mended."""
     if end.error is not None or end.response is None:
         return {}
     update: dict[str, Any] = {"retried": _has_retried(end)}
     if end.collected is not None:
-        calls = planned_calls(end.here.durable, end.seam, end.response, end.collected, end.here.step)
+        calls = await planned_calls(end.here.durable, end.seam, end.response, end.collected, end.here.step)
         return update | {"calls": calls}
     result = ended_with(end.node)
     if result is None:

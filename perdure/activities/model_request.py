@@ -70,7 +70,7 @@ async def _request(here: Place, live: Live, input: StepInput) -> Step:
             log_error("after the model answered", error)
             end.error = fault_of(end.cut_off_call() or error)
         try:
-            return finished_step(end)
+            return await finished_step(end)
         except Exception as error:
             log_error("the answer could not be carried", error)
             return Step(error=fault_of(error), usage=end.usage())

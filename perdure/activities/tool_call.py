@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+from pydantic_ai import DeferredToolResults, ToolApproved
 from temporalio import activity
 from temporalio.common import RawValue
 from temporalio.exceptions import ApplicationError
@@ -40,6 +41,8 @@ class ToolCalls:
                 f"activity {info.activity_type!r} is not one of perdure's", type="NotFound", non_retryable=True
             )
         input: ToolInput = activity.payload_converter().from_payload(args[0].payload, ToolInput)
+        if input.call.action != "run" and not input.approved:
+            return written(input.call, "needs_approval", "The call may not run: there is no decision for it.")
         if input.call.options.effect == "unsafe" and info.attempt > 1:
             return written(input.call, "unknown", f"The call had begun before. {MAY_HAVE_RUN}")
         async with heartbeats() as live:
@@ -100,8 +103,11 @@ async def _run(input: ToolInput, here: Place, live: Live, seam: Seam) -> CallOut
         raise InternalError("there is no response to run a call of")
     enter_call(_current(input, here, live))
     history = [*here.conversation.messages[:-1], only_call(response, call.tool_call_id, call.args)]
+    decision = DeferredToolResults(approvals={call.tool_call_id: ToolApproved()}) if input.approved else None
+    if decision is not None and call.metadata:
+        decision.metadata[call.tool_call_id] = call.metadata
     try:
-        async with opened(here, [seam], history) as run:
+        async with opened(here, [seam], history, decision=decision) as run:
             try:
                 node = await advance(run, await at_calls(here, run))
             except Collected as collected:

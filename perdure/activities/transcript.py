@@ -200,7 +200,7 @@ def _told_part(outcome: Json, at: str) -> Json:
         "part_kind": "tool-return",
         "tool_name": outcome["tool"],
         "tool_call_id": outcome["tool_call_id"],
-        "content": outcome.get("text", ""),
+        "content": outcome.get("content", outcome.get("text", "")),
         "outcome": OUTCOMES.get(outcome["kind"], "interrupted"),
         "timestamp": at,
     }

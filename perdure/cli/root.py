@@ -5,7 +5,7 @@ from __future__ import annotations
 import rich as _rich  # the other half of the extra: is it there?
 import typer
 
-from perdure.cli import check, dev, runs, show, start, worker
+from perdure.cli import check, decide, dev, inbox, runs, show, start, worker
 
 assert _rich
 
@@ -29,4 +29,8 @@ app.command("worker")(worker.worker)
 app.command("start")(start.start)
 app.command("show")(show.show)
 app.command("list")(runs.runs)
+app.command("inbox")(inbox.inbox)
+app.command("approve")(decide.approve)
+app.command("deny")(decide.deny)
+app.command("complete")(decide.complete)
 app.command("check")(check.check)

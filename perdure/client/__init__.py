@@ -6,7 +6,7 @@ print((await run.result()).output)
 """
 
 from perdure.client.connection import PerdureClient, connect
-from perdure.client.errors import ClientError, NoAnswer, NoServer, NoSuchRun, RunExists, RunFailed
+from perdure.client.errors import ClientError, NoAnswer, NoServer, NoSuchRun, Refused, RunClosed, RunExists, RunFailed
 from perdure.client.run import LiveText, Progress, RunHandle, RunStatus, RunSummary
 
 __all__ = [
@@ -17,6 +17,8 @@ __all__ = [
     "NoSuchRun",
     "PerdureClient",
     "Progress",
+    "Refused",
+    "RunClosed",
     "RunExists",
     "RunFailed",
     "RunHandle",

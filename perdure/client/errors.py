@@ -4,6 +4,8 @@
     ├── NoServer              no Temporal server answers at the address
     ├── NoSuchRun             there is no run of that id in the namespace
     ├── RunExists             the id was used before
+    ├── RunClosed             the run has ended: nothing can be decided any more
+    ├── Refused               a decision was refused; carries the type and message of the refusal
     ├── RunFailed             the run ended without a result; carries the failure's type and message
     └── NoAnswer              no worker of the run's task queue answered a query: the message says why
 
@@ -39,6 +41,20 @@ class NoAnswer(ClientError):
 
     The run itself isn't affected: it goes on when a worker polls its task queue and can do its workflow task.
     """
+
+
+class RunClosed(ClientError):
+    """The run has ended, so nothing can be decided any more. Its queries go on working."""
+
+
+class Refused(ClientError):
+    """A decision was refused, and nothing was changed: the message says why and names what is pending."""
+
+    def __init__(self, type: str, message: str) -> None:
+        super().__init__(f"{type}: {message}")
+        self.type = type
+        """`NotPending`, `AlreadyDecided`, `NotAllowed` or `InvalidRequest`."""
+        self.message = message
 
 
 class RunFailed(ClientError):

@@ -13,12 +13,19 @@ from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.enums.v1 import WorkflowExecutionStatus
 from temporalio.api.workflow.v1 import WorkflowExecutionInfo
 from temporalio.api.workflowservice.v1 import DescribeWorkflowExecutionRequest, DescribeWorkflowExecutionResponse
-from temporalio.client import Client, WorkflowFailureError, WorkflowHandle, WorkflowQueryFailedError
+from temporalio.client import (
+    Client,
+    WorkflowFailureError,
+    WorkflowHandle,
+    WorkflowQueryFailedError,
+    WorkflowUpdateFailedError,
+)
+from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
-from perdure.client.errors import ClientError, NoAnswer, missing, run_failed
+from perdure.client.errors import ClientError, NoAnswer, Refused, RunClosed, missing, run_failed
 from perdure.client.unanswered import why_unanswered
-from perdure.contracts import Json, RunResult, StatusView, TranscriptPage
+from perdure.contracts import Decided, Json, RunResult, StatusView, TranscriptPage
 
 QUERY_TIMEOUTS = (2.0, 3.0, 4.0, 5.0, 6.0)
 """Seconds for each try of a query. A query that meets a busy worker may be lost; without a worker it hangs."""
@@ -105,6 +112,40 @@ class RunHandle:
     async def transcript(self, start: int = 0) -> list[Json]:
         """All entries of the transcript from `start` on. Answered by a worker, page by page."""
         return await self._entries(start, self._timeouts)
+
+    async def pending(self) -> list[Json]:
+        """What waits for a decision or a result. Answered by a worker."""
+        return await self._query("pending", None, list[Json], self._timeouts)
+
+    async def audit(self) -> list[Json]:
+        """Who decided what. Answered by a worker."""
+        return await self._query("audit", None, list[Json], self._timeouts)
+
+    async def approve(self, call: str, *, by: str = "", reason: str = "", args: Json | None = None) -> Decided:
+        """Let a call run, with other arguments where the policy allows it. Raises `Refused`, `RunClosed`."""
+        return await self._update("approve", {"call": call, "by": by, "reason": reason, "args": args})
+
+    async def deny(self, call: str, *, by: str = "", reason: str = "") -> Decided:
+        """Don't let a call run; the model is told the reason. Raises `Refused`, `RunClosed`."""
+        return await self._update("deny", {"call": call, "by": by, "reason": reason})
+
+    async def complete(self, call: str, result: Any = None, *, error: str | None = None, by: str = "") -> Decided:
+        """The result, or the error, of a call that is made outside. Raises `Refused`, `RunClosed`."""
+        return await self._update("complete", {"call": call, "result": result, "error": error, "by": by})
+
+    async def _update(self, name: str, argument: Json) -> Decided:
+        try:
+            return await self._handle.execute_update(  # pyright: ignore[reportUnknownMemberType]
+                name, argument, result_type=Decided
+            )
+        except WorkflowUpdateFailedError as error:
+            cause = error.cause
+            kind = cause.type if isinstance(cause, ApplicationError) and cause.type else "Refused"
+            raise Refused(kind, getattr(cause, "message", str(error))) from error
+        except RPCError as error:
+            if error.status == RPCStatusCode.NOT_FOUND and "completed" in error.message:
+                raise RunClosed(f"run {self.id!r} has ended: nothing can be decided any more") from error
+            raise missing(self.id, error) from error
 
     async def live(self) -> list[LiveText]:
         """What the run's activities say right now. Needs no worker's answer and writes no history."""

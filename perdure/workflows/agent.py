@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from temporalio import workflow
 from temporalio.common import RawValue
@@ -19,6 +19,7 @@ with workflow.unsafe.imports_passed_through():
     from perdure.contracts import (
         MAX_PAYLOAD,
         WORKFLOW_TYPE,
+        Decided,
         Json,
         Output,
         RunRequest,
@@ -29,13 +30,13 @@ with workflow.unsafe.imports_passed_through():
         payload_size,
     )
     from perdure.errors import InvalidRequest, LimitExceeded
-    from perdure.workflows import budget, details, requests
+    from perdure.workflows import budget, details, requests, verbs
     from perdure.workflows.entry import one_argument, typed
     from perdure.workflows.sizes import fitting_result
     from perdure.workflows.state import RunState
     from perdure.workflows.turn import run_turn
 
-QUERIES = "status, transcript, audit"
+QUERIES = "status, transcript, pending, audit"
 
 
 @workflow.defn(name=WORKFLOW_TYPE)
@@ -58,8 +59,76 @@ class AgentWorkflow:
 
     @workflow.query(description="Who decided what")
     def audit(self, *raw: Any) -> list[Json]:
-        """Empty: nothing in this version is decided by people."""
-        return []
+        """What was asked, who decided it, what became of it, in order."""
+        return self._state.audit
+
+    @workflow.query(description="What waits for a decision or a result")
+    def pending(self, *raw: Any) -> list[Json]:
+        """Each with its key, arguments, approvers and expiry."""
+        return [waiting.view() for waiting in self._state.waiting.values()]
+
+    @workflow.update(name="approve", description='{"call": "3.1-9f3c", "by": "…"}')
+    async def approve(self, *raw: Any) -> Decided:
+        """Let a call run."""
+        return await typed(verbs.decide_with_edit(self._state, raw))
+
+    @approve.validator
+    def check_approve(self, *raw: Any) -> None:
+        """Refused here, nothing is recorded."""
+        verbs.check_decide(self._state, "approve", raw)
+
+    @workflow.update(name="deny", description='{"call": "3.1-9f3c", "by": "…", "reason": "…"}')
+    async def deny(self, *raw: Any) -> Decided:
+        """Don't let a call run; the model is told the reason."""
+        return await typed(self._deny(raw))
+
+    @deny.validator
+    def check_deny(self, *raw: Any) -> None:
+        """Refused here, nothing is recorded."""
+        verbs.check_decide(self._state, "deny", raw)
+
+    @workflow.update(name="complete", description='{"call": "3.1-9f3c", "result": …}')
+    async def complete(self, *raw: Any) -> Decided:
+        """The result of a call that was made outside, or the answer to a question."""
+        return await typed(self._complete(raw))
+
+    @complete.validator
+    def check_complete(self, *raw: Any) -> None:
+        """Refused here, nothing is recorded."""
+        verbs.check_complete(self._state, raw)
+
+    @workflow.signal(name="approve", description='{"call": "3.1-9f3c", "by": "…"}')
+    def approve_signal(self, *raw: Any) -> None:
+        """As the update, for those who don't wait. Edited arguments need the update."""
+        self._receive("approve", raw)
+
+    @workflow.signal(name="deny", description='{"call": "3.1-9f3c", "by": "…", "reason": "…"}')
+    def deny_signal(self, *raw: Any) -> None:
+        """As the update, for those who don't wait."""
+        self._receive("deny", raw)
+
+    @workflow.signal(name="complete", description='{"call": "3.1-9f3c", "result": …}')
+    def complete_signal(self, *raw: Any) -> None:
+        """As the update, for those who don't wait."""
+        self._receive("complete", raw)
+
+    async def _deny(self, raw: tuple[Any, ...]) -> Decided:
+        return verbs.decide(self._state, "deny", raw, "update")
+
+    async def _complete(self, raw: tuple[Any, ...]) -> Decided:
+        return verbs.complete(self._state, raw, "update")
+
+    def _receive(self, verb: Literal["approve", "deny", "complete"], raw: tuple[Any, ...]) -> None:
+        """Apply a signal, or keep it in `rejected` with the reason: a signal has no answer."""
+        try:
+            if verb == "complete":
+                verbs.complete(self._state, raw, "signal")
+            elif verb == "approve" and verbs.check_decide(self._state, verb, raw)[0].args is not None:
+                raise InvalidRequest("edited arguments have to be checked first: use the update")
+            else:
+                verbs.decide(self._state, verb, raw, "signal")
+        except Exception as error:
+            self._state.reject(verb, str(error), workflow.now())
 
     @workflow.query(dynamic=True)
     def unknown_query(self, name: str, args: Sequence[RawValue]) -> Any:
@@ -147,4 +216,5 @@ class AgentWorkflow:
             usage=state.usage,
             turns=state.turn,
             steps=state.step,
+            audit=state.audit,
         )

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
+from typing import Literal
 
 from temporalio import workflow
 from temporalio.common import SearchAttributeKey
 
 with workflow.unsafe.imports_passed_through():
     from perdure.contracts import StatusView, cut
+    from perdure.workflows.decisions import Waiting
     from perdure.workflows.state import RunState
 
 AGENT_NAME = SearchAttributeKey.for_keyword("AgentName")
@@ -22,7 +25,7 @@ def status(state: RunState) -> StatusView:
     plan = state.plan
     calls = list(state.open_calls.values())
     return StatusView(
-        state="done" if state.done else "running",
+        state=state_of(state),
         agent=state.agent,
         version=plan.version if plan else "",
         model=plan.model if plan else "",
@@ -30,9 +33,23 @@ def status(state: RunState) -> StatusView:
         step=state.step,
         usage=state.usage,
         open_calls=[{"call": call.key, "tool": call.tool, "args": call.args} for call in calls],
+        pending=[waiting.view() for waiting in state.waiting.values()],
         rejected=state.rejected,
         rejected_count=state.rejected_count,
     )
+
+
+def state_of(state: RunState) -> Literal["running", "waiting", "done"]:
+    """`waiting`: something waits for people, and nothing runs."""
+    if state.done:
+        return "done"
+    return "waiting" if state.waiting and not state.open_calls else "running"
+
+
+def waits(state: RunState) -> None:
+    """Show that something waits, also in the list of runs."""
+    mark_status(state, "waiting")
+    show(state)
 
 
 def show(state: RunState) -> None:
@@ -43,6 +60,9 @@ def show(state: RunState) -> None:
 def mark_status(state: RunState, value: str) -> None:
     """Upsert the search attributes that are registered, in one command."""
     allowed = state.plan.search_attributes if state.plan else []
+    if value == state.shown_status:
+        return
+    state.shown_status = value
     wanted = {AGENT_NAME: state.agent, AGENT_STATUS: value}
     updates = [key.value_set(text) for key, text in wanted.items() if key.name in allowed]
     if updates:
@@ -68,10 +88,28 @@ def markdown(state: RunState) -> str:
     ]
     if len(calls) > MAX_CALLS:
         lines += ["", f"… and {len(calls) - MAX_CALLS} more calls"]
+    for waiting in list(state.waiting.values())[:MAX_CALLS]:
+        lines += _waiting_lines(waiting)
     lines += [f"\n{escape(warning)}" for warning in (state.plan.warnings if state.plan else [])]
     if view.rejected_count:
         lines += ["", f"{view.rejected_count} signals could not be used: see the query `status`."]
     return "\n".join(lines)
+
+
+def _waiting_lines(waiting: Waiting) -> list[str]:
+    """What waits, and the JSON to send that decides it, indented: the Web UI's editor needs it so."""
+    call = waiting.call
+    until = f", until {waiting.expires_at.isoformat()}" if waiting.expires_at else ""
+    verbs = "approve` or `deny" if waiting.kind == "approval" else "complete"
+    body = {"call": call.key, "by": "your name"} | ({} if waiting.kind == "approval" else {"result": None})
+    return [
+        "",
+        f"**Waits for {waiting.kind}**: {escape(call.tool)} {escape(cut(str(call.args), MAX_ARGS))}{until}",
+        "",
+        f"Send the update or signal `{verbs}` with",
+        "",
+        *(f"    {line}" for line in json.dumps(body, indent=2).splitlines()),
+    ]
 
 
 def escape(text: str) -> str:

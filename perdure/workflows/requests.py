@@ -16,6 +16,8 @@ with workflow.unsafe.imports_passed_through():
         MAY_HAVE_RUN,
         TOOL_ACTIVITY_PREFIX,
         CallOutcome,
+        EditCheck,
+        EditInput,
         Fault,
         PlannedCall,
         RunPlan,
@@ -88,19 +90,22 @@ async def settle(state: RunState, retried: bool) -> Settlement:
     return Settlement.model_validate(raw)
 
 
-async def tool_call(state: RunState, call: PlannedCall) -> CallOutcome:
-    """Run one call as its own activity. Never raises: what happens to the activity is an outcome of the call."""
+async def tool_call(state: RunState, call: PlannedCall, *, approved: bool = False) -> CallOutcome:
+    """Run one call as its own activity. Never raises: what happens to the activity is an outcome of the call.
+
+    `approved` only where a decision is recorded.
+    """
     state.open_calls[call.key] = call
     details.show(state)
-    outcome = await _attempt(state, call)  # no `finally`: it would run when the worker forgets this instance, too
+    outcome = await _attempt(state, call, approved)  # no `finally`: it also runs when an instance is forgotten
     del state.open_calls[call.key]
     details.show(state)
     return outcome
 
 
-async def _attempt(state: RunState, call: PlannedCall) -> CallOutcome:
+async def _attempt(state: RunState, call: PlannedCall, approved: bool) -> CallOutcome:
     try:
-        raw = await _schedule(state, call)
+        raw = await _schedule(state, call, approved)
         return CallOutcome.model_validate(raw)
     except FailureError as failure:
         return outcome_of_failure(call, failure)
@@ -112,11 +117,11 @@ async def _attempt(state: RunState, call: PlannedCall) -> CallOutcome:
         )
 
 
-async def _schedule(state: RunState, call: PlannedCall) -> Any:
+async def _schedule(state: RunState, call: PlannedCall, approved: bool) -> Any:
     options = call.options
     return await workflow.execute_activity(
         TOOL_ACTIVITY_PREFIX + call.tool,
-        ToolInput(call=call, idempotency_key=idempotency_key(call), **_position(state)),
+        ToolInput(call=call, idempotency_key=idempotency_key(call), approved=approved, **_position(state)),
         task_queue=options.task_queue,
         start_to_close_timeout=timedelta(seconds=options.start_to_close),
         schedule_to_start_timeout=_seconds(options.schedule_to_start),
@@ -129,6 +134,18 @@ async def _schedule(state: RunState, call: PlannedCall) -> Any:
         cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
         summary=call.key,
     )
+
+
+async def check_edit(state: RunState, call: PlannedCall, args: dict[str, Any]) -> EditCheck:
+    """Whether other arguments of a call that waits are valid: types, the tool's validators, the gate anew."""
+    raw = await workflow.execute_activity(
+        "check_edit",
+        EditInput(call=call, args=args, **_position(state)),
+        start_to_close_timeout=timedelta(seconds=10),
+        retry_policy=RetryPolicy(maximum_attempts=3),
+        summary=call.key,
+    )
+    return EditCheck.model_validate(raw)
 
 
 def idempotency_key(call: PlannedCall) -> str:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from perdure.contracts import Json, Limits, PlannedCall, RetryState, RunPlan, RunRequest, Usage, cut
+    from perdure.workflows.decisions import Waiting
     from perdure.workflows.transcript import Transcript
 
 MAX_REJECTED = 50
@@ -29,7 +31,13 @@ class RunState:
     turn: int = 0
     step: int = 0
     done: bool = False
+    shown_status: str = ""
+    """The status in the search attributes."""
     open_calls: dict[str, PlannedCall] = field(default_factory=lambda: {})
+    waiting: dict[str, Waiting] = field(default_factory=lambda: {})
+    decided: dict[str, str] = field(default_factory=lambda: {})
+    """By call key: how it was decided. For those who come later."""
+    audit: list[Json] = field(default_factory=lambda: [])
     rejected: list[Json] = field(default_factory=lambda: [])
     rejected_count: int = 0
 
@@ -42,6 +50,11 @@ class RunState:
     def model(self) -> str | None:
         """The key of the model in use; `None` = the agent's own."""
         return self.request.model if self.request else None
+
+    def note(self, event: str, call: PlannedCall, at: datetime, **more: Any) -> None:
+        """Add a row to the audit."""
+        row = {"at": at.isoformat(), "event": event, "call": call.key, "tool": call.tool}
+        self.audit.append(row | {name: value for name, value in more.items() if value not in (None, "", [])})
 
     def reject(self, name: str, reason: str, at: datetime) -> None:
         """Keep that a signal couldn't be used: the last 50, each cut."""

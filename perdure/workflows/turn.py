@@ -29,6 +29,7 @@ with workflow.unsafe.imports_passed_through():
     from perdure.workflows.schedule import segments
     from perdure.workflows.sizes import MAX_ENTRY
     from perdure.workflows.state import RunState
+    from perdure.workflows.waiting import asked_by_tool, decided_call
 
 MAX_HISTORY = 48_000
 """Events of a run; the server terminates one at 51,200."""
@@ -111,13 +112,18 @@ async def _run_calls(state: RunState, calls: Sequence[PlannedCall]) -> list[Call
 async def _run_call(
     state: RunState, call: PlannedCall, slots: asyncio.Semaphore, outcomes: dict[str, CallOutcome]
 ) -> CallOutcome:
-    if call.action != "run":
-        return told(call, "failed", f"This version of perdure can't carry out the action {call.action!r} of a call.")
+    if call.action == "unknown":
+        return told(call, "failed", "This version of perdure can't do what was planned for this call.")
     try:
+        if call.action != "run":
+            return await decided_call(state, call)
         async with slots:
             if any(outcome.error for outcome in outcomes.values()):
                 return _not_begun(call)
-            return await requests.tool_call(state, call)
+            outcome = await requests.tool_call(state, call)
+        if outcome.kind in ("needs_approval", "deferred"):
+            return await decided_call(state, asked_by_tool(call, outcome))
+        return outcome
     except asyncio.CancelledError:
         return _not_begun(call)
 
@@ -173,7 +179,10 @@ def _outcome_entry(outcome: CallOutcome) -> Json:
         "tool": outcome.tool,
         "kind": outcome.kind,
     }
-    return row | ({"parts": outcome.parts} if outcome.parts else {"text": outcome.text})
+    if outcome.parts:
+        return row | {"parts": outcome.parts}
+    content = (outcome.model_extra or {}).get("content")
+    return row | ({"text": outcome.text} if content is None else {"content": content})
 
 
 def failure_of(fault: Fault) -> ApplicationError:

@@ -1,0 +1,366 @@
+"""Calls that wait for a person: cases A, B, C, and the terms of an approval."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from pydantic_ai import Agent, ApprovalRequired, CallDeferred, FunctionToolset, RunContext
+from pydantic_ai.messages import ToolCallPart, ToolReturnPart
+from pydantic_ai.tools import ToolDefinition
+from pydantic_ai.toolsets import ExternalToolset
+from temporalio.client import Client, WorkflowUpdateFailedError
+from temporalio.exceptions import ApplicationError
+
+from perdure import App, Approval, DurableAgent, ToolPolicy
+from tests.command import perdure
+from tests.harness import Handle, activities, messages, until, working
+from tests.scripts import Script
+
+Row = dict[str, Any]
+
+
+def shop(script: Script, ran: list[Any], approval: Approval | None = None) -> App:
+    """Plain, gated by policy, gated by Pydantic AI, and gated by itself."""
+    tools = FunctionToolset[None](id="shop")
+
+    @tools.tool_plain
+    def look(n: int) -> str:
+        """Harmless."""
+        ran.append(("look", n))
+        return f"saw {n}"
+
+    @tools.tool
+    def refund(ctx: RunContext[None], n: int, note: str = "none") -> str:
+        """Gated by the policy."""
+        assert ctx.tool_call_approved
+        ran.append(("refund", n))
+        return f"refunded {n}"
+
+    @tools.tool_plain(requires_approval=True)
+    def delete(n: int) -> str:
+        """Gated by Pydantic AI."""
+        ran.append(("delete", n))
+        return f"deleted {n}"
+
+    @tools.tool
+    def asks(ctx: RunContext[None], n: int) -> str:
+        """Asks for itself."""
+        if not ctx.tool_call_approved:
+            raise ApprovalRequired(metadata={"why": "large"})
+        ran.append(("asks", ctx.tool_call_metadata))
+        return f"asked {n}"
+
+    policies = {"refund": ToolPolicy(approval=approval or Approval())}
+    return App(agents=[DurableAgent(Agent(script.model, name="shop", toolsets=[tools]), policies=policies)])
+
+
+async def pending(handle: Handle, count: int) -> list[Row]:
+    """What waits, once `count` calls do."""
+    rows: list[Row] = []
+
+    async def there() -> bool:
+        rows[:] = await handle.query("pending")
+        return len(rows) == count
+
+    await until(there)
+    return rows
+
+
+async def answers(handle: Handle) -> dict[str, tuple[str, str]]:
+    """Outcome and text of the answer to each call, by its id."""
+    parts = [part for message in await messages(handle) for part in message.parts]
+    return {
+        part.tool_call_id: (part.outcome, part.model_response_str(wrap_if_error=False))
+        for part in parts
+        if isinstance(part, ToolReturnPart)
+    }
+
+
+async def update(handle: Any, verb: str, argument: Any) -> Any:
+    """Send an update, as any client would."""
+    return await handle.execute_update(verb, argument)
+
+
+async def refused(handle: Handle, verb: str, argument: Any) -> str:
+    """The text a person is told."""
+    with pytest.raises(WorkflowUpdateFailedError) as raised:
+        await update(handle, verb, argument)
+    assert isinstance(raised.value.cause, ApplicationError)
+    return f"{raised.value.cause.type}: {raised.value.cause.message}"
+
+
+async def test_case_a1_a_harmless_call_runs_while_its_sibling_waits(client: Client, cache: int) -> None:
+    ran: list[Any] = []
+    script = Script([ToolCallPart("look", {"n": 1}), ToolCallPart("refund", {"n": 2})], "done")
+    async with working(client, shop(script, ran), cache=cache) as runs:
+        handle = await runs.start("shop", "go")
+        (row,) = await pending(handle, 1)
+        await until(lambda: ran == [("look", 1)])
+        assert (row["tool"], row["args"], row["kind"]) == ("refund", {"n": 2, "note": "none"}, "approval")
+        assert (await handle.query("status"))["state"] == "waiting"
+        await update(handle, "approve", {"call": row["call"], "by": "ann"})
+        assert (await handle.result())["output"] == "done"
+        assert await answers(handle) == {"c0.0": ("success", "saw 1"), "c0.1": ("success", "refunded 2")}
+    assert ran == [("look", 1), ("refund", 2)]
+    assert len(script.requests) == 2
+
+
+async def test_case_a2_two_calls_of_one_tool_are_decided_each_by_its_key(client: Client, cache: int) -> None:
+    ran: list[Any] = []
+    script = Script([ToolCallPart("refund", {"n": 1}), ToolCallPart("refund", {"n": 2})], "done")
+    async with working(client, shop(script, ran), cache=cache) as runs:
+        handle = await runs.start("shop", "go")
+        one, two = await pending(handle, 2)
+        await update(handle, "approve", {"call": two["call"]})
+        await until(lambda: ran == [("refund", 2)])
+        await update(handle, "approve", {"call": one["call"]})
+        await handle.result()
+        assert list(await answers(handle)) == ["c0.0", "c0.1"]
+    assert ran == [("refund", 2), ("refund", 1)]
+
+
+async def test_case_b1_equal_ids_are_two_calls_with_two_decisions(client: Client, cache: int) -> None:
+    ran: list[Any] = []
+    same: list[Any] = [
+        ToolCallPart("delete", {"n": 1}, tool_call_id="dup"),
+        ToolCallPart("refund", {"n": 2}, tool_call_id="dup"),
+    ]
+    script = Script(same, "done")
+    async with working(client, shop(script, ran), cache=cache) as runs:
+        handle = await runs.start("shop", "go")
+        delete, refund = await pending(handle, 2)
+        assert delete["call"] != refund["call"]
+        assert not ran
+        await update(handle, "deny", {"call": delete["call"], "reason": "keep it"})
+        await update(handle, "approve", {"call": refund["call"]})
+        await handle.result()
+        assert len(await answers(handle)) == 2
+    assert ran == [("refund", 2)]
+
+
+async def test_case_b3_the_first_decision_wins_and_later_ones_are_told_so(client: Client) -> None:
+    ran: list[Any] = []
+    script = Script({"refund": {"n": 1}}, "done")
+    app = shop(script, ran)
+    async with working(client, app, check=False) as runs:
+        handle = await runs.start("shop", "go")
+        (row,) = await pending(handle, 1)
+    for _ in range(3):
+        await handle.signal("approve", {"call": row["call"], "by": "ann"})
+    await handle.signal("deny", {"call": row["call"], "by": "bob"})
+    async with working(client, app, task_queue=runs.task_queue) as again:
+        again.handles.append(handle)
+        assert (await handle.result())["output"] == "done"
+        rejected = (await handle.query("status"))["rejected"]
+    assert ran == [("refund", 1)]
+    assert [one["signal"] for one in rejected] == ["approve", "approve", "deny"]
+    assert all("already decided" in one["reason"] for one in rejected)
+
+
+async def test_case_c1_a_denial_is_a_result_that_the_model_reads(client: Client, cache: int) -> None:
+    ran: list[Any] = []
+    script = Script([ToolCallPart("refund", {"n": 1}), ToolCallPart("delete", {"n": 2})], "I see.")
+    async with working(client, shop(script, ran), cache=cache) as runs:
+        handle = await runs.start("shop", "go")
+        one, two = await pending(handle, 2)
+        await handle.signal("deny", {"call": one["call"], "reason": "too much"})
+        await update(handle, "deny", {"call": two["call"], "reason": "no"})
+        result = await handle.result()
+        assert result["output"] == "I see."
+        assert await answers(handle) == {"c0.0": ("denied", "too much"), "c0.1": ("denied", "no")}
+        assert await activities(handle) == ["model_request", "model_request"]
+    assert not ran
+    assert [(row["event"], row.get("by", "")) for row in result["audit"]].count(("denied", "")) == 2
+
+
+async def test_a_tool_that_asks_for_itself_runs_to_the_question_and_once_more(client: Client, cache: int) -> None:
+    ran: list[Any] = []
+    script = Script({"asks": {"n": 1}}, "done")
+    async with working(client, shop(script, ran), cache=cache) as runs:
+        handle = await runs.start("shop", "go")
+        (row,) = await pending(handle, 1)
+        assert row["metadata"] == {"why": "large"}
+        await update(handle, "approve", {"call": row["call"]})
+        assert (await handle.result())["output"] == "done"
+        assert await activities(handle) == ["model_request", "tool:asks", "tool:asks", "model_request"]
+    assert ran == [("asks", {"why": "large"})]
+
+
+@pytest.mark.parametrize(("n", "asked"), [(5, False), (50, True), (-1, True)])
+async def test_a_predicate_decides_on_validated_arguments_and_fails_closed(client: Client, n: int, asked: bool) -> None:
+    def large(_: Any, args: dict[str, Any]) -> bool:
+        if args["n"] < 0:
+            raise RuntimeError("a fault of the predicate")
+        return args["n"] > 10
+
+    ran: list[Any] = []
+    tools = FunctionToolset[None](id="pay")
+
+    @tools.tool_plain
+    def pay(n: int) -> str:
+        """Pay."""
+        ran.append(n)
+        return "paid"
+
+    make: Any = Agent
+    agent = make(Script({"pay": {"n": str(n)}}, "done").model, name="pay", toolsets=[tools])
+    app = App(agents=[DurableAgent(agent, policies={"pay": ToolPolicy(approval=Approval(when=large))})])
+    async with working(client, app) as runs:
+        handle = await runs.start("pay", "go")
+        if asked:
+            (row,) = await pending(handle, 1)
+            assert not ran
+            await update(handle, "approve", {"call": row["call"]})
+        await handle.result()
+    assert ran == [n]
+
+
+async def test_quorum_and_approvers(client: Client, cache: int) -> None:
+    ran: list[Any] = []
+    script = Script({"refund": {"n": 1}}, "done")
+    approval = Approval(approvers=["ann", "bob"], quorum=2)
+    async with working(client, shop(script, ran, approval), cache=cache) as runs:
+        handle = await runs.start("shop", "go")
+        (row,) = await pending(handle, 1)
+        key = row["call"]
+        assert "NotAllowed: 'eve' may not decide" in await refused(handle, "approve", {"call": key, "by": "eve"})
+        for _ in range(2):
+            answer = await update(handle, "approve", {"call": key, "by": "ann"})
+            assert (answer["outcome"], answer["needed"]) == ("voted", 1)
+        answer = await update(handle, "approve", {"call": key, "by": "bob"})
+        assert answer["outcome"] == "approved"
+        await handle.result()
+    assert ran == [("refund", 1)]
+
+
+async def test_a_refusal_names_what_waits(client: Client) -> None:
+    ran: list[Any] = []
+    script = Script({"refund": {"n": 1}}, "done")
+    async with working(client, shop(script, ran)) as runs:
+        handle = await runs.start("shop", "go")
+        (row,) = await pending(handle, 1)
+        key = row["call"]
+        assert f"Pending: ['{key}']" in await refused(handle, "approve", {"call": "9.9-0000"})
+        assert f"did you mean '{key}'" in await refused(handle, "approve", {"call": key.split("-")[0]})
+        assert "InvalidRequest" in await refused(handle, "approve", {"cal": key})
+        assert "allow_edit=False" in await refused(handle, "approve", {"call": key, "args": {"n": 2}})
+        assert "use approve or deny" in await refused(handle, "complete", {"call": key, "result": 1})
+        assert "characters" in await refused(handle, "deny", {"call": key, "reason": "x" * 20_000})
+        await handle.signal("approve", {"call": "9.9-0000"})
+        await update(handle, "approve", {"call": key})
+        await handle.result()
+        assert (await handle.query("status"))["rejected_count"] == 1
+    assert ran == [("refund", 1)]
+
+
+async def test_edited_arguments_are_validated_before_they_are_accepted(client: Client, cache: int) -> None:
+    ran: list[Any] = []
+    script = Script({"refund": {"n": 1}}, "done")
+    async with working(client, shop(script, ran, Approval(allow_edit=True)), cache=cache) as runs:
+        handle = await runs.start("shop", "go")
+        (row,) = await pending(handle, 1)
+        text = await refused(handle, "approve", {"call": row["call"], "args": {"n": "many"}})
+        assert "NotAllowed" in text
+        assert "valid integer" in text
+        await update(handle, "approve", {"call": row["call"], "args": {"n": "7"}, "by": "ann"})
+        result = await handle.result()
+    assert ran == [("refund", 7)]
+    (approved,) = [one for one in result["audit"] if one["event"] == "approved"]
+    assert approved["args"] == {"n": 7, "note": "none"}
+    assert approved["original_args"] == {"n": 1, "note": "none"}
+
+
+async def test_expiry_is_told_apart_from_a_denial(client: Client, cache: int) -> None:
+    ran: list[Any] = []
+    script = Script({"refund": {"n": 1}}, "done")
+    approval = Approval(expires_after=timedelta(seconds=1))
+    async with working(client, shop(script, ran, approval), cache=cache) as runs:
+        handle = await runs.start("shop", "go")
+        result = await handle.result()
+        (_, text) = (await answers(handle))["c0.0"]
+        assert "nobody answered" in text
+    assert not ran
+    assert [row["event"] for row in result["audit"]] == ["asked", "expired"]
+
+
+async def test_expiry_escalates_and_then_fails_the_run(client: Client) -> None:
+    script = Script({"refund": {"n": 1}}, "done")
+    last = Approval(approvers=["boss"], expires_after=timedelta(seconds=1), on_expiry="fail")
+    approval = Approval(approvers=["ann"], expires_after=timedelta(seconds=0.5), on_expiry="escalate", escalate_to=last)
+    async with working(client, shop(script, [], approval)) as runs:
+        handle = await runs.start("shop", "go")
+
+        async def escalated() -> bool:
+            return [row["approvers"] for row in await handle.query("pending")] == [["boss"]]
+
+        await until(escalated)
+        failure = await runs.failure("shop", "again")
+        assert failure.type == "ApprovalExpired"
+
+
+async def test_cancel_while_something_waits_answers_the_call(client: Client, cache: int) -> None:
+    ran: list[Any] = []
+    script = Script({"refund": {"n": 1}}, "never")
+    async with working(client, shop(script, ran), cache=cache) as runs:
+        handle = await runs.start("shop", "go")
+        (row,) = await pending(handle, 1)
+        await handle.cancel()
+        with pytest.raises(Exception, match="Workflow execution failed"):
+            await handle.result()
+        assert (await handle.query("status"))["state"] == "done"
+        assert row["call"]
+    assert not ran
+
+
+async def test_a_result_from_outside(client: Client, cache: int) -> None:
+    definition = ToolDefinition(name="outside", parameters_json_schema={"type": "object", "properties": {}})
+    script = Script({"outside": {}}, "done")
+    agent = Agent(script.model, name="out", toolsets=[ExternalToolset([definition], id="out")])
+    async with working(client, App(agents=[agent]), cache=cache) as runs:
+        handle = await runs.start("out", "go")
+        (row,) = await pending(handle, 1)
+        assert row["kind"] == "external"
+        assert "use complete" in await refused(handle, "approve", {"call": row["call"]})
+        assert "not both" in await refused(handle, "complete", {"call": row["call"], "result": 1, "error": "x"})
+        await update(handle, "complete", {"call": row["call"], "result": {"a": [1, 2]}})
+        assert (await handle.result())["output"] == "done"
+        assert await answers(handle) == {"c0.0": ("success", '{"a":[1,2]}')}
+
+
+async def test_a_tool_that_defers_itself_waits_for_its_result(client: Client) -> None:
+    def later() -> str:
+        """Started here, done elsewhere."""
+        raise CallDeferred(metadata={"job": 7})
+
+    script = Script({"later": {}}, "done")
+    async with working(client, App(agents=[Agent(script.model, name="later", tools=[later])])) as runs:
+        handle = await runs.start("later", "go")
+        (row,) = await pending(handle, 1)
+        assert (row["kind"], row["metadata"]) == ("external", {"job": 7})
+        await update(handle, "complete", {"call": row["call"], "error": "the job failed"})
+        await handle.result()
+        assert await answers(handle) == {"c0.0": ("failed", "the job failed")}
+
+
+async def test_the_command_line_decides(client: Client) -> None:
+    ran: list[Any] = []
+    script = Script([ToolCallPart("refund", {"n": 1}), ToolCallPart("delete", {"n": 2})], "done")
+    address = client.service_client.config.target_host
+    async with working(client, shop(script, ran)) as runs:
+        handle = await runs.start("shop", "go")
+        one, two = await pending(handle, 2)
+        listed = (await perdure("inbox", address=address)).out
+        assert one["call"] in listed
+        assert two["call"] in listed
+        done = await perdure("approve", handle.id, one["call"], "--by", "ann", address=address)
+        assert (done.code, done.out.strip()) == (0, f"approved {one['call']}")
+        again = await perdure("approve", handle.id, one["call"], address=address)
+        assert (again.code, "AlreadyDecided" in again.err) == (1, True)
+        done = await perdure("deny", handle.id, two["call"], "--reason", "no", address=address)
+        assert done.code == 0
+        await handle.result()
+        late = await perdure("deny", handle.id, two["call"], address=address)
+        assert (late.code, "has ended" in late.err) == (1, True)
+    assert ran == [("refund", 1)]
