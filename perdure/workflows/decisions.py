@@ -17,7 +17,6 @@ with workflow.unsafe.imports_passed_through():
     from perdure.errors import AlreadyDecided, InvalidRequest, NotAllowed, NotPending
 
 Kind = Literal["approval", "external", "question"]
-KINDS: Mapping[str, Kind] = {"approve": "approval", "external": "external", "question": "question"}
 MAX_REASON = 10_000
 """Characters of a reason."""
 
@@ -74,7 +73,8 @@ class Waiting:
 def asked(call: PlannedCall, now: datetime) -> Waiting:
     """A call that begins to wait."""
     terms = call.approval or ApprovalTerms(expires_after=call.wait)
-    return Waiting(call, KINDS[call.action], now, terms, _after(now, terms.expires_after))
+    kind: Kind = "approval" if call.action == "approve" else "question" if call.action == "question" else "external"
+    return Waiting(call, kind, now, terms, _after(now, terms.expires_after))
 
 
 def escalated(waiting: Waiting, now: datetime) -> bool:
