@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from temporalio import workflow
@@ -60,31 +61,45 @@ def _check_history() -> None:
         raise LimitExceeded(f"the run's history has {events} events and {size} bytes, close to where Temporal ends it")
 
 
+@dataclass
+class Answers:
+    """What answers the calls of a step, as far as it has got."""
+
+    outcomes: list[CallOutcome] = field(default_factory=list[CallOutcome])
+    settlement: Settlement = field(default_factory=Settlement)
+    error: Fault | None = None
+
+
 async def _finish_step(state: RunState, step: Step) -> Output | None:
     """Record the response, run its calls, settle its output. Returns the output, if there is one."""
     state.usage = budget.add_usage(state.usage, step.usage)
     if step.entry is not None:
         state.transcript.append(step.entry)
     state.transcript.told()
-    outcomes: list[CallOutcome] = []
-    settlement = Settlement(output=step.output, error=step.error)
-    error = step.error
+    answers = Answers(settlement=Settlement(output=step.output), error=step.error)
     try:
-        if error is None:
-            budget.check_after_request(state.limits, state.usage)
-            budget.check_before_calls(state.limits, state.usage, len(step.calls))
-            outcomes = await _run_calls(state, step.calls)
-            error = next((outcome.error for outcome in outcomes if outcome.error), None)
-            if error is None and step.settle == "after_calls" and not cancelled():
-                settlement = await requests.settle(state, retried=_has_retried(step, outcomes))
-                state.usage = budget.add_usage(state.usage, settlement.usage)
-                error = settlement.error
-    finally:
-        _record(state, step, outcomes, settlement)
+        await _answer(state, step, answers)
+    except (Exception, asyncio.CancelledError):  # no `finally`: that also runs when an instance is forgotten
+        _record(state, step, answers)
+        raise
+    _record(state, step, answers)
     raise_if_cancelled()
-    if error is not None:
-        raise failure_of(error)
-    return settlement.output
+    if answers.error is not None:
+        raise failure_of(answers.error)
+    return answers.settlement.output
+
+
+async def _answer(state: RunState, step: Step, answers: Answers) -> None:
+    if answers.error is not None:
+        return
+    budget.check_after_request(state.limits, state.usage)
+    budget.check_before_calls(state.limits, state.usage, len(step.calls))
+    answers.outcomes = await _run_calls(state, step.calls)
+    answers.error = next((outcome.error for outcome in answers.outcomes if outcome.error), None)
+    if answers.error is None and step.settle == "after_calls" and not cancelled():
+        answers.settlement = await requests.settle(state, retried=_has_retried(step, answers.outcomes))
+        state.usage = budget.add_usage(state.usage, answers.settlement.usage)
+        answers.error = answers.settlement.error
 
 
 async def _run_calls(state: RunState, calls: Sequence[PlannedCall]) -> list[CallOutcome]:
@@ -136,8 +151,9 @@ def _has_retried(step: Step, outcomes: Sequence[CallOutcome]) -> bool:
     return step.retried or any(outcome.kind == "retried" for outcome in outcomes)
 
 
-def _record(state: RunState, step: Step, outcomes: list[CallOutcome], settlement: Settlement) -> None:
+def _record(state: RunState, step: Step, answers: Answers) -> None:
     """Append what answers the step's calls, and count the retries."""
+    outcomes, settlement = answers.outcomes, answers.settlement
     state.retries = next_retries(state.retries, step.retries, outcomes)
     state.retries = next_retries(state.retries, settlement.retries, [])
     parts = [*step.parts, *settlement.parts]
@@ -151,8 +167,8 @@ def _record(state: RunState, step: Step, outcomes: list[CallOutcome], settlement
     chunks = _chunks(rows)
     for chunk in chunks:
         entry: Json = {"kind": "outcomes", "step": state.step, "at": workflow.now().isoformat()}
-        for field, row in chunk:
-            entry.setdefault(field, []).append(row)
+        for name, row in chunk:
+            entry.setdefault(name, []).append(row)
         if chunk is not chunks[-1]:
             entry["more"] = True
         state.transcript.append(entry)
