@@ -99,7 +99,11 @@ async def test_case_a1_a_harmless_call_runs_while_its_sibling_waits(client: Clie
         (row,) = await pending(handle, 1)
         await until(lambda: ran == [("look", 1)])
         assert (row["tool"], row["args"], row["kind"]) == ("refund", {"n": 2, "note": "none"}, "approval")
-        assert (await handle.query("status"))["state"] == "waiting"
+
+        async def waits() -> bool:
+            return (await handle.query("status"))["state"] == "waiting"
+
+        await until(waits)
         await update(handle, "approve", {"call": row["call"], "by": "ann"})
         assert (await handle.result())["output"] == "done"
         assert await answers(handle) == {"c0.0": ("success", "saw 1"), "c0.1": ("success", "refunded 2")}

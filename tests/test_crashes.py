@@ -150,7 +150,7 @@ async def test_run_goes_on_after_every_worker_died_between_two_steps(site: Site)
         handle = await site.start("unsafe")
         await until(lambda: len(site.rows("ran")) == 1)
         site.release()
-        await until(lambda: _completed_activities(handle, 2))
+        await until(lambda: _completed_activities(handle, 3))
         await stopped(first, signal.SIGKILL)
     async with site.worker():
         assert (await handle.result())["output"] == "success: unsafe ran in attempt 1"

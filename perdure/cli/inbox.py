@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 MAX_RUNS = 500
 """Running runs that are asked."""
+AT_ONCE = 10
+PATIENCE = (2.0, 3.0)
+"""Seconds for each try of a run's query: one run without a worker must not hold up the others."""
 
 
 def inbox(
@@ -33,10 +36,24 @@ async def _waiting(where: dict[str, str | None]) -> list[dict[str, Any]]:
     from perdure.client import connect
 
     client = await connect(**where)
-    found: list[dict[str, Any]] = []
-    for id in await _running(client):
-        found += [{"run": id, **row} for row in await client.run(id).pending()]
-    return found
+    slots = asyncio.Semaphore(AT_ONCE)
+
+    async def ask(id: str) -> list[dict[str, Any]]:
+        async with slots:
+            return await _pending(client, id)
+
+    return [row for rows in await asyncio.gather(*map(ask, await _running(client))) for row in rows]
+
+
+async def _pending(client: PerdureClient, id: str) -> list[dict[str, Any]]:
+    """What waits in a run; where no worker answers, a line on stderr instead."""
+    from perdure.client import ClientError
+
+    try:
+        return [{"run": id, **row} for row in await client.run(id, query_timeouts=PATIENCE).pending()]
+    except ClientError as error:
+        print(f"{id}: {error}", file=sys.stderr)
+        return []
 
 
 async def _running(client: PerdureClient) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import uuid
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -17,7 +18,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from perdure.client.errors import ClientError, NoServer, RunExists
 from perdure.client.leaving import pause_at_exit
-from perdure.client.run import RunHandle, RunStatus, RunSummary, summary
+from perdure.client.run import QUERY_TIMEOUTS, RunHandle, RunStatus, RunSummary, summary
 from perdure.contracts import TASK_QUEUE, WORKFLOW_TYPE, Json, Limits, RunRequest, validation_problems
 from perdure.converter import data_converter
 from perdure.errors import InvalidRequest
@@ -115,9 +116,12 @@ class PerdureClient:
             raise RunExists(f"there is a run {id!r} already: choose another id, or see `perdure show {id}`") from error
         return self.run(id)
 
-    def run(self, id: str) -> RunHandle:
-        """The run of that id. Nothing is asked yet: a run that isn't there raises `NoSuchRun` when it is used."""
-        return RunHandle(self.client, id)
+    def run(self, id: str, *, query_timeouts: Sequence[float] = QUERY_TIMEOUTS) -> RunHandle:
+        """The run of that id. Nothing is asked yet: a run that isn't there raises `NoSuchRun` when it is used.
+
+        `query_timeouts`: seconds that each try of a query may take, before `NoAnswer`.
+        """
+        return RunHandle(self.client, id, query_timeouts=query_timeouts)
 
     async def list(
         self, query: str = "", *, agent: str | None = None, status: RunStatus | None = None, limit: int = 50
