@@ -7,9 +7,11 @@ replaying what is there; before 0.1 the files may be recorded anew, saying so in
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any, cast
 
 from pydantic import BaseModel
 from pydantic_ai import Agent, FunctionToolset, ModelRetry
@@ -97,6 +99,14 @@ async def finish(runs: Runs, agent: str) -> Handle:
     return handle
 
 
+def without_traces(value: Any) -> Any:
+    """A history without stack traces: they name paths of the machine that recorded it."""
+    if isinstance(value, dict):
+        rows = cast("dict[str, Any]", value)
+        return {name: without_traces(inner) for name, inner in rows.items() if name != "stackTrace"}
+    return [without_traces(inner) for inner in cast("list[Any]", value)] if isinstance(value, list) else value
+
+
 async def _waits(handle: Handle) -> bool:
     return "tool:wait" in await activities(handle)
 
@@ -122,7 +132,9 @@ async def record() -> None:
                 scenarios[name] = lambda name=name: finish(runs, name)
             for name, scenario in scenarios.items():
                 history = await (await scenario()).fetch_history()
-                (FOLDER / f"{name}.json").write_text(history.to_json() + "\n")
+                (FOLDER / f"{name}.json").write_text(
+                    json.dumps(without_traces(json.loads(history.to_json())), indent=2)
+                )
                 print(f"{name}: {len(history.events)} events", file=sys.stderr)
 
 
