@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any, cast
 
+from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import (
     AbstractToolset,
     CombinedToolset,
@@ -43,38 +45,42 @@ def check_agent(durable: DurableAgent) -> None:
     _check_params(durable, where)
 
 
-def static_tools(durable: DurableAgent) -> tuple[list[str], bool]:
-    """The names of the agent's tools that can be known without a run, and whether those are all of them."""
-    names: list[str] = []
+def static_tools(durable: DurableAgent) -> tuple[dict[str, ToolDefinition], bool]:
+    """The agent's tools that can be known without a run, by name, sorted; and whether those are all of them."""
+    found: dict[str, ToolDefinition] = {}
     complete = True
     for toolset in durable.agent.toolsets:
-        found = _tool_names(toolset)
-        names += found or []
-        complete = complete and found is not None
-    return sorted(names), complete
+        tools = _tools(toolset)
+        found |= tools or {}
+        complete = complete and tools is not None
+    return dict(sorted(found.items())), complete
 
 
-def _tool_names(toolset: AbstractToolset[Any]) -> list[str] | None:
-    """The names a toolset shows to the model; `None` where only a run can tell."""
+def _tools(toolset: AbstractToolset[Any]) -> dict[str, ToolDefinition] | None:
+    """What a toolset shows to the model, by the names the model sees; `None` where only a run can tell."""
     match toolset:
         case FunctionToolset():
-            return list(toolset.tools)
+            return {name: tool.tool_def for name, tool in toolset.tools.items()}
         case ExternalToolset():
-            return [definition.name for definition in toolset.tool_defs]
+            return {definition.name: definition for definition in toolset.tool_defs}
         case CombinedToolset():
-            parts = [_tool_names(part) for part in toolset.toolsets]
-            return None if None in parts else [name for part in parts for name in part or []]
+            parts = [_tools(part) for part in toolset.toolsets]
+            return None if None in parts else {name: tool for part in parts for name, tool in (part or {}).items()}
         case PrefixedToolset():
-            names = _tool_names(toolset.wrapped)
-            return None if names is None else [f"{toolset.prefix}_{name}" for name in names]
+            return _named(_tools(toolset.wrapped), lambda name: f"{toolset.prefix}_{name}")
         case RenamedToolset():
-            names = _tool_names(toolset.wrapped)
             new = {old: new for new, old in toolset.name_map.items()}
-            return None if names is None else [new.get(name, name) for name in names]
+            return _named(_tools(toolset.wrapped), lambda name: new.get(name, name))
         case WrapperToolset():
-            return _tool_names(toolset.wrapped)
+            return _tools(toolset.wrapped)
         case _:
             return None
+
+
+def _named(tools: dict[str, ToolDefinition] | None, shown: Callable[[str], str]) -> dict[str, ToolDefinition] | None:
+    if tools is None:
+        return None
+    return {shown(name): replace(tool, name=shown(name)) for name, tool in tools.items()}
 
 
 def _check_toolset(toolset: AbstractToolset[Any], where: str) -> None:
@@ -125,7 +131,8 @@ def _every(toolset: AbstractToolset[Any]) -> Iterator[AbstractToolset[Any]]:
 
 
 def _check_policies(durable: DurableAgent, where: str) -> None:
-    names, complete = static_tools(durable)
+    tools, complete = static_tools(durable)
+    names = list(tools)
     for name in names:
         if not TOOL_NAME.fullmatch(name):
             raise DeclarationError(f"{where}: the tool name {name!r} is not 1 to 64 of A-Z, a-z, 0-9, _ and -")

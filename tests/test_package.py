@@ -26,7 +26,7 @@ ARROWS: dict[str, set[str]] = {
     "app": {"agent", "checks", "contracts", "errors", "toolsets"},
     "activities": {"agent", "app", "checks", "context", "contracts", "errors", "toolsets"},
     "converter": {"contracts", "errors"},
-    "client": {"client_errors", "contracts", "converter", "errors", "run"},
+    "client": {"contracts", "converter", "errors"},
     "worker": {"activities", "agent", "app", "cli", "contracts", "converter", "errors", "workflows"},
 }
 """What each part may import of perdure, beside itself. `cli` and `__init__` may import everything, lazily."""

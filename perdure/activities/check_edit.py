@@ -23,7 +23,7 @@ class CheckEdit:
     @activity.defn(name="check_edit")
     async def check_edit(self, input: EditInput) -> EditCheck:
         """Validate the arguments as the model's would be: types, validators, hooks, and the gate's predicate anew."""
-        here = await place(self._runtime, input, input.seen)
+        here = await place(self._runtime, input)
         try:
             return await _check(here, input)
         except PerdureError as error:

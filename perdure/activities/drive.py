@@ -22,7 +22,7 @@ from perdure.activities.carry import run_usage
 from perdure.activities.runtime import Runtime
 from perdure.activities.transcript import Conversation
 from perdure.agent import DurableAgent
-from perdure.contracts import RetryState, Seen, StepInput, ToolInput
+from perdure.contracts import RetryState, StepInput, ToolInput
 from perdure.errors import InternalError
 
 NO_PROVIDER_RETRIES = cast("ModelSettings", {"max_retries": 0})
@@ -44,11 +44,11 @@ class Place:
     request_input_tokens: int | None = None
 
 
-async def place(runtime: Runtime, input: StepInput | ToolInput, seen: Seen) -> Place:
+async def place(runtime: Runtime, input: StepInput | ToolInput) -> Place:
     """Gather what an activity needs. Raises `UnknownAgent`, `InvalidRequest`, what `deps` raises, and what asking the
     workflow for its transcript raises."""
     durable = runtime.app.agent(input.agent)
-    conversation = await runtime.transcripts.load(seen)
+    conversation = await runtime.transcripts.load(input.seen)
     return Place(
         durable=durable,
         model=runtime.model(durable, input.model),

@@ -39,7 +39,7 @@ class ModelRequests:
         """
         with provider_errors():
             async with heartbeats() as live:
-                here = await place(self._runtime, input, input.seen)
+                here = await place(self._runtime, input)
                 step = await _request(here, live, input)
         self._hold(here, step)
         return step

@@ -39,7 +39,7 @@ class Settle:
         """Decide on the output calls of the last response. Not at all if a sibling call has to be mended."""
         with provider_errors():
             async with heartbeats():
-                here = await place(self._runtime, input, input.seen)
+                here = await place(self._runtime, input)
                 return await _settle(here, input)
 
 

@@ -47,7 +47,7 @@ class ToolCalls:
             return written(input.call, "unknown", f"The call had begun before. {MAY_HAVE_RUN}")
         async with heartbeats() as live:
             try:
-                here = await place(self._runtime, input, input.seen)
+                here = await place(self._runtime, input)
             except Exception as error:
                 log_error(f"before tool {input.call.tool!r} began", error)
                 raise not_run(error, info.attempt) from None
