@@ -7,7 +7,7 @@ temporal operator namespace describe --namespace "$TEMPORAL_NAMESPACE" >/dev/nul
 # The server answers "not found" for a new namespace until its cache is read anew, some 10 seconds later.
 attempt=0
 until temporal operator search-attribute create --namespace "$TEMPORAL_NAMESPACE" \
-    --name AgentName --type Keyword --name AgentStatus --type Keyword --name AgentWaiting --type Keyword; do
+    --name AgentName --type Keyword --name AgentStatus --type Keyword --name AgentWaiting --type KeywordList; do
     attempt=$((attempt + 1))
     [ "$attempt" -lt 30 ] || exit 1
     sleep 2

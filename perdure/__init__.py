@@ -8,11 +8,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from perdure.agent import Approval, DurableAgent, ToolPolicy
+    from perdure.agent import DurableAgent
     from perdure.app import App
     from perdure.context import CurrentCall, current_call, progress
-    from perdure.contracts import Limits, RunRequest, RunResult
-    from perdure.errors import DeclarationError, PerdureError
+    from perdure.contracts import ExternalCall, Limits, Notification, Principal, RunRequest, RunResult, TokenUse
+    from perdure.errors import DeclarationError, NotAllowed, PerdureError
+    from perdure.policy import Approval, ToolPolicy
 
 __all__ = [
     "App",
@@ -20,10 +21,15 @@ __all__ = [
     "CurrentCall",
     "DeclarationError",
     "DurableAgent",
+    "ExternalCall",
     "Limits",
+    "NotAllowed",
+    "Notification",
     "PerdureError",
+    "Principal",
     "RunRequest",
     "RunResult",
+    "TokenUse",
     "ToolPolicy",
     "current_call",
     "progress",
@@ -31,15 +37,20 @@ __all__ = [
 
 _HOMES = {
     "App": "app",
-    "Approval": "agent",
+    "Approval": "policy",
     "CurrentCall": "context",
     "DeclarationError": "errors",
     "DurableAgent": "agent",
+    "ExternalCall": "contracts",
     "Limits": "contracts",
+    "NotAllowed": "errors",
+    "Notification": "contracts",
+    "Principal": "contracts",
     "PerdureError": "errors",
     "RunRequest": "contracts",
     "RunResult": "contracts",
-    "ToolPolicy": "agent",
+    "TokenUse": "contracts",
+    "ToolPolicy": "policy",
     "current_call": "context",
     "progress": "context",
 }

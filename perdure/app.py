@@ -9,8 +9,8 @@ from typing import Any
 from pydantic_ai.agent import AbstractAgent
 
 from perdure.agent import DurableAgent
-from perdure.checks import check_agent
-from perdure.contracts import SEARCH_ATTRIBUTES
+from perdure.checks import check_agent, check_function
+from perdure.contracts import SEARCH_ATTRIBUTES, Notification, Principal, TokenUse
 from perdure.errors import DeclarationError, UnknownAgent
 
 
@@ -21,10 +21,13 @@ class App:
         agents: `DurableAgent`s, or plain Pydantic AI agents, which get every default.
         resources: a function that returns an async context manager, entered once for the life of each worker; what it
             yields is the second argument of every `deps`. For connection pools and clients.
-        verifier: reserved for approvals; refused until they are built.
-        notifier: reserved for approvals; refused until they are built.
-        search_attributes: which of `AgentName` and `AgentStatus` to set, as far as they are registered, which each run
-            asks for. `None`: both.
+        verifier: an async function of a token and a `TokenUse`, called on the worker for each decision; returns the
+            `Principal` whose token it is, or raises `NotAllowed`. With one, only verified people decide. See
+            `perdure.tokens.SignedTokens`.
+        notifier: an async function of a `Notification`, called on the worker when something begins to wait, is
+            reminded, escalated or decided. Its failure never holds up a run. See `perdure.webhook.Webhook`.
+        search_attributes: which of `AgentName`, `AgentStatus` and `AgentWaiting` to set, as far as they are registered
+            (`perdure setup`), which each run asks for. `None`: all.
 
     Raises:
         DeclarationError: naming what is wrong, what is known, and what to do.
@@ -35,24 +38,27 @@ class App:
         *,
         agents: Sequence[DurableAgent | AbstractAgent[Any, Any]],
         resources: Callable[[], AbstractAsyncContextManager[Any]] | None = None,
-        verifier: Callable[..., Awaitable[Any]] | None = None,
-        notifier: Callable[..., Awaitable[Any]] | None = None,
+        verifier: Callable[[str, TokenUse], Awaitable[Principal]] | None = None,
+        notifier: Callable[[Notification], Awaitable[None]] | None = None,
         search_attributes: Sequence[str] | None = None,
     ) -> None:
         if not agents:
             raise DeclarationError("App(agents=[]) serves nothing: give at least one agent")
-        if verifier is not None or notifier is not None:
-            raise DeclarationError("App(verifier=…, notifier=…) belong to approvals, which are not built yet")
+        check_function("verifier", verifier, 2)
+        check_function("notifier", notifier, 1)
         self.agents: dict[str, DurableAgent] = {}
         for declared in agents:
             durable = declared if isinstance(declared, DurableAgent) else DurableAgent(declared)
             check_agent(durable)
+            _check_approvers(durable, verifier is not None)
             if durable.name in self.agents:
                 raise DeclarationError(f"two agents are named {durable.name!r}: a run asks for an agent by its name")
             self.agents[durable.name] = durable
         if unknown := sorted(set(search_attributes or ()) - set(SEARCH_ATTRIBUTES)):
             raise DeclarationError(f"search_attributes={unknown!r} are not set by perdure. Known: {SEARCH_ATTRIBUTES}")
         self.resources = resources
+        self.verifier = verifier
+        self.notifier = notifier
         self.search_attributes = search_attributes
 
     def agent(self, name: str) -> DurableAgent:
@@ -61,3 +67,13 @@ class App:
             return self.agents[name]
         except KeyError:
             raise UnknownAgent(f"no agent is named {name!r}. Known agents: {sorted(self.agents)}") from None
+
+
+def _check_approvers(durable: DurableAgent, verified: bool) -> None:
+    for name, policy in durable.policies.items():
+        groups = policy.approval.groups if policy.approval else []
+        if groups and not verified:
+            raise DeclarationError(
+                f"agent {durable.name!r}: policy {name!r} asks {groups}, but nobody can show to be in a group without "
+                "App(verifier=…): give one, or name the people"
+            )

@@ -23,6 +23,7 @@ from pydantic_ai.toolsets import (
 from perdure.agent import DurableAgent
 from perdure.capabilities import check_capabilities
 from perdure.errors import DeclarationError
+from perdure.schemas import check_schema, check_type
 
 TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """What every provider accepts as the name of a tool."""
@@ -94,6 +95,15 @@ def _check_toolset(toolset: AbstractToolset[Any], where: str) -> None:
             )
         if isinstance(part, FunctionToolset):
             _check_functions(part, where)
+        if isinstance(part, ExternalToolset):
+            _check_schemas(part, where)
+
+
+def _check_schemas(toolset: ExternalToolset[Any], where: str) -> None:
+    for tool in toolset.tool_defs:
+        check_schema(tool.parameters_json_schema, f"{where}: tool {tool.name!r}: parameters_json_schema")
+        if tool.return_schema is not None:
+            check_schema(tool.return_schema, f"{where}: tool {tool.name!r}: return_schema")
 
 
 def _check_functions(toolset: FunctionToolset[Any], where: str) -> None:
@@ -136,9 +146,25 @@ def _check_policies(durable: DurableAgent, where: str) -> None:
     for name in names:
         if not TOOL_NAME.fullmatch(name):
             raise DeclarationError(f"{where}: the tool name {name!r} is not 1 to 64 of A-Z, a-z, 0-9, _ and -")
-    for pattern in durable.policies:
+    for pattern, policy in durable.policies.items():
+        check_function(f"{where}: policy {pattern!r}: dispatch", policy.dispatch, 1)
+        if policy.result is not None:
+            check_type(policy.result, f"{where}: policy {pattern!r}: result")
         if complete and not any(fnmatchcase(name, pattern) for name in names):
             raise DeclarationError(f"{where}: policy {pattern!r} matches no tool. Known tools: {names}")
+
+
+def check_function(what: str, function: Any, arguments: int) -> None:
+    """Raise `DeclarationError` unless `function` is `None` or an async callable of so many arguments."""
+    if function is None:
+        return
+    call = function if inspect.isroutine(function) else getattr(function, "__call__", None)  # noqa: B004
+    if not inspect.iscoroutinefunction(call):
+        raise DeclarationError(f"{what}={function!r} isn't an async function: it would block the worker")
+    try:
+        inspect.signature(function).bind(*([None] * arguments))
+    except TypeError as error:
+        raise DeclarationError(f"{what}={function!r} can't be called with {arguments} argument(s): {error}") from None
 
 
 def _check_deps(deps: Any, where: str) -> None:

@@ -23,6 +23,8 @@ class CurrentCall:
     """The first run id of the workflow's chain."""
     metadata: dict[str, Any]
     """`RunRequest.metadata`."""
+    approved_by: list[str]
+    """Who approved it, where it was gated; claims, unless the app has a verifier."""
     _live: Live = field(repr=False)
 
 

@@ -21,10 +21,10 @@ from temporalio.client import Client
 
 from perdure.client import ClientError
 from perdure.client.leaving import pause_at_exit
+from perdure.contracts import KEYWORD_LISTS, SEARCH_ATTRIBUTES
 from perdure.converter import data_converter
 
 HOST = "127.0.0.1"
-SEARCH_ATTRIBUTES = ("AgentName", "AgentStatus", "AgentWaiting")
 FAST = (
     "history.transferProcessorMaxPollRPS=200",
     "history.timerProcessorMaxPollRPS=200",
@@ -101,7 +101,7 @@ def server_arguments(port: int, ui_port: int | None, db: Path | None) -> list[st
     arguments += ["--ui-port", str(ui_port), "--ui-disable-news-fetch"] if ui_port else ["--headless"]
     arguments += ["--db-filename", str(db)] if db else []
     for name in SEARCH_ATTRIBUTES:
-        arguments += ["--search-attribute", f"{name}=Keyword"]
+        arguments += ["--search-attribute", f"{name}={'KeywordList' if name in KEYWORD_LISTS else 'Keyword'}"]
     for value in FAST:
         arguments += ["--dynamic-config-value", value]
     return arguments

@@ -7,6 +7,7 @@
     ├── NotPending            a decision for a call that doesn't wait
     ├── AlreadyDecided        a decision for a call that has one
     ├── NotAllowed            somebody decides who may not, or changes what may not be changed
+    ├── NotChecked            a decision or result couldn't be checked: no answer of the verifier, say
     ├── LimitExceeded         a limit of the run is used up
     ├── ModelFailed           the model couldn't be asked, after Temporal's retries
     ├── AgentFailed           the agent ended itself: retries exhausted, cut-off output, a tool that ends the run
@@ -57,7 +58,12 @@ class AlreadyDecided(PerdureError):
 
 
 class NotAllowed(PerdureError):
-    """Whoever decides isn't among the approvers, or edits what may not be edited. Nothing is changed."""
+    """Whoever decides isn't among the approvers, isn't verified, or edits what may not be edited. Nothing changes."""
+
+
+class NotChecked(PerdureError):
+    """What was sent couldn't be checked: the worker's verifier, or its check of edited arguments or of a result, failed
+    or didn't answer. Nothing is changed; send it again."""
 
 
 class LimitExceeded(PerdureError):

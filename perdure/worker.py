@@ -13,11 +13,14 @@ from temporalio.client import Client
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from perdure.activities.check_edit import CheckEdit
+from perdure.activities.check_result import CheckResult
 from perdure.activities.model_request import ModelRequests
 from perdure.activities.prepare_run import PrepareRun
 from perdure.activities.runtime import Runtime
 from perdure.activities.settle import Settle
+from perdure.activities.telling import Telling
 from perdure.activities.tool_call import ToolCalls
+from perdure.activities.verify import Verify
 from perdure.app import App
 from perdure.contracts import TASK_QUEUE
 from perdure.errors import DeclarationError
@@ -46,6 +49,7 @@ def worker(
     that was changed or moved meanwhile would break every new run of a worker that is fine. No code of users runs in the
     workflow, and ours is held to determinism by tests, which do replay it in the sandbox.
     """
+    telling = Telling(runtime)
     return Worker(
         client,
         task_queue=task_queue,
@@ -57,6 +61,10 @@ def worker(
             Settle(runtime).settle,
             ToolCalls(runtime).tool_call,
             CheckEdit(runtime).check_edit,
+            CheckResult(runtime).check_result,
+            Verify(runtime).verify,
+            telling.notify,
+            telling.dispatch,
         ],
         max_cached_workflows=max_cached_workflows,
         max_concurrent_activities=max_concurrent_activities,

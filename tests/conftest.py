@@ -19,7 +19,11 @@ FAST = [
     'history.timerProcessorMaxTimeShift="20ms"',
 ]
 """Without these a task waits up to 50 ms and a timer up to a second on the development server."""
-ATTRIBUTES = ("AgentName", "AgentStatus", "AgentWaiting")
+ATTRIBUTES = [
+    SearchAttributeKey.for_keyword("AgentName"),
+    SearchAttributeKey.for_keyword("AgentStatus"),
+    SearchAttributeKey.for_keyword_list("AgentWaiting"),
+]
 
 
 def temporal_binary() -> str:
@@ -37,7 +41,7 @@ async def environment() -> AsyncGenerator[WorkflowEnvironment]:
     """The server. Stopped by its own process id when the session ends."""
     async with await WorkflowEnvironment.start_local(  # pyright: ignore[reportUnknownMemberType]
         data_converter=data_converter(),
-        search_attributes=[SearchAttributeKey.for_keyword(name) for name in ATTRIBUTES],
+        search_attributes=ATTRIBUTES,
         dev_server_existing_path=temporal_binary(),
         dev_server_extra_args=server_arguments(),
         dev_server_log_level="error",

@@ -20,7 +20,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from temporalio.client import Client
 
 from perdure import App, DurableAgent, ToolPolicy, current_call
-from perdure.agent import Effect
+from perdure.contracts import Effect
 from perdure.converter import data_converter
 from perdure.worker import serving
 from tests.harness import until

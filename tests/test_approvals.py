@@ -10,7 +10,7 @@ from pydantic_ai import Agent, ApprovalRequired, CallDeferred, FunctionToolset, 
 from pydantic_ai.messages import ToolCallPart, ToolReturnPart
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import ExternalToolset
-from temporalio.client import Client, WorkflowUpdateFailedError
+from temporalio.client import Client, WorkflowFailureError, WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError
 
 from perdure import App, Approval, DurableAgent, ToolPolicy
@@ -21,7 +21,7 @@ from tests.scripts import Script
 Row = dict[str, Any]
 
 
-def shop(script: Script, ran: list[Any], approval: Approval | None = None) -> App:
+def shop(script: Script, ran: list[Any], approval: Approval | None = None, **options: Any) -> App:
     """Plain, gated by policy, gated by Pydantic AI, and gated by itself."""
     tools = FunctionToolset[None](id="shop")
 
@@ -53,7 +53,7 @@ def shop(script: Script, ran: list[Any], approval: Approval | None = None) -> Ap
         return f"asked {n}"
 
     policies = {"refund": ToolPolicy(approval=approval or Approval())}
-    return App(agents=[DurableAgent(Agent(script.model, name="shop", toolsets=[tools]), policies=policies)])
+    return App(agents=[DurableAgent(Agent(script.model, name="shop", toolsets=[tools]), policies=policies)], **options)
 
 
 async def pending(handle: Handle, count: int) -> list[Row]:
@@ -76,6 +76,13 @@ async def answers(handle: Handle) -> dict[str, tuple[str, str]]:
         for part in parts
         if isinstance(part, ToolReturnPart)
     }
+
+
+async def cancelled(handle: Handle) -> None:
+    """Cancel a run and wait for its end."""
+    await handle.cancel()
+    with pytest.raises(WorkflowFailureError):
+        await handle.result()
 
 
 async def update(handle: Any, verb: str, argument: Any) -> Any:
@@ -266,14 +273,16 @@ async def test_edited_arguments_are_validated_before_they_are_accepted(client: C
         handle = await runs.start("shop", "go")
         (row,) = await pending(handle, 1)
         text = await refused(handle, "approve", {"call": row["call"], "args": {"n": "many"}})
-        assert "NotAllowed" in text
-        assert "valid integer" in text
+        assert text.startswith("InvalidRequest")
+        assert "n: Input should be a valid integer" in text
         await update(handle, "approve", {"call": row["call"], "args": {"n": "7"}, "by": "ann"})
         result = await handle.result()
     assert ran == [("refund", 7)]
-    (approved,) = [one for one in result["audit"] if one["event"] == "approved"]
-    assert approved["args"] == {"n": 7, "note": "none"}
-    assert approved["original_args"] == {"n": 1, "note": "none"}
+    edited, approved = [one for one in result["audit"] if one["event"] in ("edited", "approved")]
+    assert (edited["call"], edited["by"]) == (row["call"], "ann")
+    assert edited["args"] == {"n": 7, "note": "none"}
+    assert edited["original_args"] == {"n": 1, "note": "none"}
+    assert approved["call"] == edited["new_call"] != row["call"]
 
 
 async def test_expiry_is_told_apart_from_a_denial(client: Client, cache: int) -> None:
@@ -359,7 +368,10 @@ async def test_the_command_line_decides(client: Client) -> None:
         assert one["call"] in listed
         assert two["call"] in listed
         done = await perdure("approve", handle.id, one["call"], "--by", "ann", address=address)
-        assert (done.code, done.out.strip()) == (0, f"approved {one['call']}")
+        assert (done.code, done.out.strip()) == (
+            0,
+            f'approved {one["call"]}: refund {{"n": 1, "note": "none"}} runs now',
+        )
         again = await perdure("approve", handle.id, one["call"], address=address)
         assert (again.code, "AlreadyDecided" in again.err) == (1, True)
         done = await perdure("deny", handle.id, two["call"], "--reason", "no", address=address)

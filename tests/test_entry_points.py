@@ -213,7 +213,7 @@ FAULTS = {
     "outcome": "perdure.workflows.requests.CallOutcome.model_validate",
     "record": "perdure.workflows.turn.next_retries",
     "details": "perdure.workflows.details.markdown",
-    "mark": "perdure.workflows.details.mark_status",
+    "mark": "perdure.workflows.details.awaited",
     "result": "perdure.workflows.agent.fitting_result",
 }
 

@@ -12,7 +12,7 @@ from temporalio.exceptions import ApplicationError
 from perdure.activities.carry import dump_parts, dump_value, run_usage, usage_between
 from perdure.activities.drive import asked_again
 from perdure.activities.faults import fault_of, log_error
-from perdure.contracts import MAX_PAYLOAD, CallOutcome, Fault, Json, OutcomeKind, PlannedCall, Usage, payload_size
+from perdure.contracts import MAX_PAYLOAD, CallOutcome, Json, OutcomeKind, PlannedCall, Usage, payload_size, told
 from perdure.errors import InternalError, NotCarried
 
 KINDS: dict[str, OutcomeKind] = {
@@ -32,18 +32,18 @@ def outcome_of_run(call: PlannedCall, node: Any, run: AgentRun[Any, Any], before
         raise InternalError(f"expected the answer to a call, got {type(node).__name__}")
     answer = next(part for part in parts if isinstance(part, ToolReturnPart) and part.tool_call_id == call.tool_call_id)
     if answer.retry is not None and answer.retry.cause == "unknown_tool":
-        return written(call, "failed", f"The tool {call.tool!r} is gone: it is no longer one of the agent's tools.")
+        return told(call, "failed", f"The tool {call.tool!r} is gone: it is no longer one of the agent's tools.")
     enqueued = _enqueued(run)
     if enqueued is None:
         text = "The tool ran, but enqueued messages that can't be carried: only requests with priority 'asap' are."
-        return written(call, "failed", text)
+        return told(call, "failed", text)
     try:
         dumped = dump_parts([*parts, *enqueued])
     except NotCarried as error:
-        return written(call, "failed", f"The tool ran, but its result can't be written as JSON: {error}")
+        return told(call, "failed", f"The tool ran, but its result can't be written as JSON: {error}")
     if (size := payload_size(dumped)) > MAX_PAYLOAD:
         text = f"The tool ran, but its result has {size} bytes; a result may have {MAX_PAYLOAD}. Ask for less."
-        return written(call, "failed", text)
+        return told(call, "failed", text)
     charged = answer.retry is not None and answer.retry.attempt is not None
     return _outcome(call, KINDS[answer.outcome], parts=dumped, charged=charged, usage=usage)
 
@@ -65,15 +65,15 @@ def outcome_of_error(call: PlannedCall, error: Exception, attempt: int) -> CallO
     The text of an exception may hold a secret, so it goes to the worker's log and not to the model.
     """
     if isinstance(error, UnexpectedModelBehavior | UserError | InternalError):
-        return written(call, "failed", "The call ended the run.", fault_of(error))
+        return told(call, "failed", "The call ended the run.", fault_of(error))
     if isinstance(error, ApplicationError) and error.non_retryable:
-        return written(call, "failed", "The call ended the run.", fault_of(error))
+        return told(call, "failed", "The call ended the run.", fault_of(error))
     log_error(f"tool {call.tool!r}", error)
     name = error.type if isinstance(error, ApplicationError) and error.type else type(error).__name__
     if call.options.effect != "unsafe" and attempt < call.options.attempts:
         delay = error.next_retry_delay if isinstance(error, ApplicationError) else None
         raise ApplicationError(f"tool {call.tool!r} raised {name}", type=name, next_retry_delay=delay) from None
-    return written(call, "failed", f"The tool failed with {name}.")
+    return told(call, "failed", f"The tool failed with {name}.")
 
 
 def deferred(call: PlannedCall, requests: DeferredToolRequests, run: AgentRun[Any, Any], before: Usage) -> CallOutcome:
@@ -82,15 +82,10 @@ def deferred(call: PlannedCall, requests: DeferredToolRequests, run: AgentRun[An
     try:
         metadata = dict(dump_value(requests.metadata.get(call.tool_call_id, {})))
     except NotCarried as error:
-        return written(call, "failed", f"The metadata of the deferred call can't be written as JSON: {error}")
+        return told(call, "failed", f"The metadata of the deferred call can't be written as JSON: {error}")
     if kind == "deferred":
         metadata["action"] = "question" if requests.kind(call.tool_call_id) == "question" else "external"
     return _outcome(call, kind, usage=usage_between(run_usage(before), run.usage), metadata=metadata)
-
-
-def written(call: PlannedCall, kind: OutcomeKind, text: str, error: Fault | None = None) -> CallOutcome:
-    """An outcome in our own words."""
-    return _outcome(call, kind, text=text, error=error)
 
 
 def _outcome(
@@ -98,10 +93,8 @@ def _outcome(
     kind: OutcomeKind,
     *,
     parts: list[Json] | None = None,
-    text: str = "",
     charged: bool = False,
     usage: Usage | None = None,
-    error: Fault | None = None,
     metadata: Json | None = None,
 ) -> CallOutcome:
     return CallOutcome(
@@ -110,9 +103,7 @@ def _outcome(
         tool=call.tool,
         kind=kind,
         parts=parts or [],
-        text=text,
         charged=charged,
         usage=usage or Usage(),
-        error=error,
         metadata=metadata or {},
     )

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 from pydantic_ai.exceptions import UnexpectedModelBehavior
+from pydantic_ai.messages import ModelRequestPart
 from temporalio import activity
 
 from perdure.activities.drive import Place, advance, asked_again, at_calls, opened, place
-from perdure.activities.plan import planned_calls
+from perdure.activities.plan import key_of, planned_calls
 from perdure.activities.runtime import Runtime
 from perdure.activities.seam import Collected, Seam
 from perdure.activities.transcript import only_call
@@ -45,9 +48,19 @@ async def _check(here: Place, input: EditInput) -> EditCheck:
         except UnexpectedModelBehavior as error:
             return EditCheck(problem=str(error.__cause__ or error))
         answers = asked_again(node) or []
-        return EditCheck(problem="; ".join(str(getattr(part, "content", "")) for part in answers) or "not valid")
+        return EditCheck(problem="; ".join(_problem(part) for part in answers) or "not valid")
+
+
+def _problem(part: ModelRequestPart) -> str:
+    """What the model would be told, in one line."""
+    content: Any = getattr(part, "content", "")
+    if not isinstance(content, list):
+        return str(content)
+    rows = cast("list[dict[str, Any]]", content)
+    return "; ".join(f"{'.'.join(map(str, row['loc']))}: {row['msg']}" for row in rows)
 
 
 def _kept(before: PlannedCall, edited: PlannedCall) -> PlannedCall:
-    """The call with new arguments, under the key and the terms that were shown."""
-    return before.model_copy(update={"args": edited.args})
+    """The call with new arguments, under its terms, and with the key that is bound to them."""
+    place, _, _ = before.key.rpartition("-")
+    return before.model_copy(update={"args": edited.args, "key": key_of(place, before.tool, edited.args)})

@@ -13,8 +13,11 @@ from pydantic_ai.messages import ModelResponse, ToolCallPart
 from perdure.activities.carry import canonical_args
 from perdure.activities.faults import log_error
 from perdure.activities.seam import Seam
-from perdure.agent import Approval, DurableAgent, seconds
+from perdure.agent import DurableAgent
 from perdure.contracts import Action, ApprovalTerms, PlannedCall, canonical
+from perdure.policy import Approval, seconds
+
+KEY_DIGITS = 8
 
 
 async def planned_calls(
@@ -29,7 +32,7 @@ async def planned_calls(
             metadata = requests.metadata.get(call.tool_call_id, {})
             planned_call = _planned(durable, seam, call, f"{step}.{index}", metadata)
             if call.tool_call_id in external:
-                planned.append(_waits_outside(durable, planned_call, _external(requests, call)))
+                planned.append(_waits_outside(seam, planned_call, _external(requests, call)))
             else:
                 planned.append(await _gated(durable, seam, call, planned_call))
     return planned
@@ -39,23 +42,37 @@ def _external(requests: DeferredToolRequests, call: ToolCallPart) -> Action:
     return "question" if requests.kind(call.tool_call_id) == "question" else "external"
 
 
-def _waits_outside(durable: DurableAgent, call: PlannedCall, action: Action) -> PlannedCall:
-    wait = seconds(durable.policy(call.tool).wait)
-    return call.model_copy(update={"action": action, "wait": wait})
+def _waits_outside(seam: Seam, call: PlannedCall, action: Action) -> PlannedCall:
+    """The call of an external tool, or of one whose validator deferred it, with the schema of its result."""
+    definition = seam.tools[call.tool].tool_def
+    metadata = dict(call.metadata)
+    schema = metadata.pop("result_schema", None) or (
+        definition.return_schema if definition.kind == "external" else None
+    )
+    update = {"action": action, "metadata": metadata, "checked": call.checked or bool(schema)}
+    return call.model_copy(update=update | ({"result_schema": schema} if schema else {}))
 
 
 async def _gated(durable: DurableAgent, seam: Seam, call: ToolCallPart, planned: PlannedCall) -> PlannedCall:
-    """The call with what it waits for: its policy's approval, or that its tool or its validator asks for one."""
+    """The call with what it waits for: its policy's approval, or that its tool or its validator asks for one.
+
+    The policy's terms go with it also where it needn't wait: its tool may still ask.
+    """
     approval = durable.policy(call.tool_name).approval
     asked = call.tool_call_id in seam.asked or call.tool_call_id not in seam.validated
     if seam.tools[call.tool_name].tool_def.kind == "unapproved" or asked:
         rule = "asked by the validator" if asked else "requires_approval"
-        terms = approval.terms(durable.rule(call.tool_name)) if approval else ApprovalTerms(rule=rule)
+        terms = _terms(durable, planned.tool) or ApprovalTerms(rule=rule)
     elif approval is not None and await _applies(approval, seam, call):
-        terms = approval.terms(durable.rule(call.tool_name))
+        terms = _terms(durable, planned.tool)
     else:
-        return planned
+        return planned if approval is None else planned.model_copy(update={"approval": _terms(durable, planned.tool)})
     return planned.model_copy(update={"action": "approve", "approval": terms})
+
+
+def _terms(durable: DurableAgent, tool: str) -> ApprovalTerms | None:
+    approval = durable.policy(tool).approval
+    return approval.terms(durable.rule(tool)) if approval else None
 
 
 async def _applies(approval: Approval, seam: Seam, call: ToolCallPart) -> bool:
@@ -81,15 +98,22 @@ def _planned(
     tool = seam.tools[call.tool_name]
     args = _args(seam, call)
     policy = durable.policy(call.tool_name)
-    digest = hashlib.sha256(canonical([call.tool_name, args])).hexdigest()[:4]
     return PlannedCall(
-        key=f"{place}-{digest}",
+        key=key_of(place, call.tool_name, args),
         tool_call_id=call.tool_call_id,
         tool=call.tool_name,
         args=args,
         options=policy.options(tool_timeout=tool.tool_def.timeout, sequential=tool.tool_def.sequential),
+        wait=seconds(policy.wait),
+        dispatch=policy.dispatch is not None,
+        checked=policy.result is not None,
         metadata=dict(metadata),
     )
+
+
+def key_of(place: str, tool: str, args: Any) -> str:
+    """The key of a call: where it stands, bound to what is shown of it."""
+    return f"{place}-{hashlib.sha256(canonical([tool, args])).hexdigest()[:KEY_DIGITS]}"
 
 
 def _args(seam: Seam, call: ToolCallPart) -> Any:

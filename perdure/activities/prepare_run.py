@@ -14,10 +14,12 @@ from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from temporalio.service import RPCError
 
 from perdure.activities.runtime import Runtime
-from perdure.agent import DurableAgent, seconds
-from perdure.contracts import SEARCH_ATTRIBUTES, RunPlan, RunRequest, validation_problems
+from perdure.agent import DurableAgent
+from perdure.contracts import KEYWORD_LISTS, SEARCH_ATTRIBUTES, RunPlan, RunRequest, validation_problems
 from perdure.errors import InvalidRequest, PerdureError
+from perdure.policy import seconds
 
+TYPES = (IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD, IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD_LIST)
 BENIGN = ApplicationErrorCategory.BENIGN
 """A wrong request is its sender's business: no traceback in the worker's log."""
 PROMPT = TypeAdapter[Any](str | list[UserContent])
@@ -48,6 +50,9 @@ class PrepareRun:
             search_attributes=attributes,
             model_timeout=seconds(durable.model_timeout) or 600.0,
             model_attempts=durable.model_attempts,
+            verifies=self._runtime.app.verifier is not None,
+            encrypts=activity.client().data_converter.payload_codec is not None,
+            notifies=self._runtime.app.notifier is not None,
             warnings=warnings,
         )
 
@@ -72,7 +77,6 @@ class PrepareRun:
             )
         except RPCError as error:
             return [], [f"search attributes are off: {error.message}"]
-        keyword = IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD
-        known = [name for name in wanted if answer.custom_attributes.get(name) == keyword]
+        known = [name for name in wanted if answer.custom_attributes.get(name) == TYPES[name in KEYWORD_LISTS]]
         missing = [name for name in declared or () if name not in known]
-        return known, [f"search attributes {missing} are not registered as Keyword"] if missing else []
+        return known, [f"search attributes {missing} are not registered: run `perdure setup`"] if missing else []

@@ -17,12 +17,16 @@ from typing import Any
 
 from pydantic_ai import DeferredToolRequests, DeferredToolResults, RunContext
 from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering, WrapToolValidateHandler
-from pydantic_ai.exceptions import ApprovalRequired
+from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, ModelRetry
 from pydantic_ai.messages import ModelResponse, ToolCallPart
 from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
+from pydantic_core import SchemaValidator, core_schema
 
+from perdure.schemas import problems
+
+ANY_OBJECT = SchemaValidator(core_schema.dict_schema(core_schema.str_schema()))
 ID_LETTERS = string.ascii_lowercase + string.digits
 
 
@@ -135,7 +139,7 @@ class _SeamToolset(WrapperToolset[Any]):
         ctx.retries.update({name: count for name, count in self.seam.retries.items() if name not in ctx.retries})
         tools = await super().get_tools(ctx)
         self.seam.tools = dict(tools)
-        return {name: self._seen(tool) for name, tool in tools.items()}
+        return {name: self._seen(tool, ctx) for name, tool in tools.items()}
 
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
@@ -143,14 +147,32 @@ class _SeamToolset(WrapperToolset[Any]):
         self.seam.began = True
         return await super().call_tool(name, tool_args, ctx, tool)
 
-    def _seen(self, tool: ToolsetTool[Any]) -> ToolsetTool[Any]:
+    def _seen(self, tool: ToolsetTool[Any], ctx: RunContext[Any]) -> ToolsetTool[Any]:
         if not self.seam.collect:
             return tool
+        if tool.tool_def.kind == "external":
+            tool = self._checking(tool, ctx)
         if tool.args_validator_func is not None:
             tool = replace(tool, args_validator_func=self._noting(tool.args_validator_func))
         if tool.tool_def.kind != "function":
             return tool
         return replace(tool, tool_def=replace(tool.tool_def, kind="unapproved"))
+
+    def _checking(self, tool: ToolsetTool[Any], ctx: RunContext[Any]) -> ToolsetTool[Any]:
+        """A tool that is called outside, with its arguments checked by its schema, and with the agent's retries.
+
+        Pydantic AI's `ExternalToolset` takes any arguments and has no retries: a bad call would end the run.
+        """
+        schema, own = tool.tool_def.parameters_json_schema, tool.args_validator_func
+
+        async def validate(ctx: RunContext[Any], **args: Any) -> Any:
+            if wrong := problems(schema, args):
+                raise ModelRetry(f"The arguments are not valid: {wrong}")
+            result = own(ctx, **args) if own else None
+            return await result if inspect.isawaitable(result) else result
+
+        retries = max(tool.max_retries, ctx.max_retries)
+        return replace(tool, args_validator=ANY_OBJECT, args_validator_func=validate, max_retries=retries)
 
     def _noting(self, validator: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
         async def validate(ctx: RunContext[Any], **args: Any) -> Any:
@@ -159,6 +181,10 @@ class _SeamToolset(WrapperToolset[Any]):
                 return await result if inspect.isawaitable(result) else result
             except ApprovalRequired:
                 self.seam.asked.add(ctx.tool_call_id or "")
+                self.seam.validated[ctx.tool_call_id or ""] = args, ctx
+                raise
+            except CallDeferred:
+                self.seam.validated[ctx.tool_call_id or ""] = args, ctx
                 raise
 
         return validate

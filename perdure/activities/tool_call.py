@@ -14,7 +14,7 @@ from temporalio import activity
 from temporalio.common import RawValue
 from temporalio.exceptions import ApplicationError
 
-from perdure.activities.call_outcome import deferred, outcome_of_error, outcome_of_run, written
+from perdure.activities.call_outcome import deferred, outcome_of_error, outcome_of_run
 from perdure.activities.drive import Place, advance, at_calls, opened, place
 from perdure.activities.faults import log_error
 from perdure.activities.live import heartbeats
@@ -22,7 +22,7 @@ from perdure.activities.runtime import Runtime, not_run
 from perdure.activities.seam import Collected, Seam
 from perdure.activities.transcript import only_call
 from perdure.context import CurrentCall, Live, enter_call
-from perdure.contracts import MAY_HAVE_RUN, TOOL_ACTIVITY_PREFIX, CallOutcome, Fault, ToolInput
+from perdure.contracts import MAY_HAVE_RUN, TOOL_ACTIVITY_PREFIX, CallOutcome, Fault, ToolInput, told
 from perdure.errors import InternalError
 
 
@@ -42,9 +42,9 @@ class ToolCalls:
             )
         input: ToolInput = activity.payload_converter().from_payload(args[0].payload, ToolInput)
         if input.call.action != "run" and not input.approved:
-            return written(input.call, "needs_approval", "The call may not run: there is no decision for it.")
+            return told(input.call, "needs_approval", "The call may not run: there is no decision for it.")
         if input.call.options.effect == "unsafe" and info.attempt > 1:
-            return written(input.call, "unknown", f"The call had begun before. {MAY_HAVE_RUN}")
+            return told(input.call, "unknown", f"The call had begun before. {MAY_HAVE_RUN}")
         async with heartbeats() as live:
             try:
                 here = await place(self._runtime, input)
@@ -70,13 +70,13 @@ async def _within_time(input: ToolInput, here: Place, live: Live) -> CallOutcome
     message = f"tool {call.tool!r} did not end within {options.timeout:g} s"
     activity.logger.warning("%s%s", message, "" if task.done() else "; what it started is still running")
     if options.on_timeout == "fail":
-        return written(call, "unknown", MAY_HAVE_RUN, Fault(type="ToolTimeout", message=message))
+        return told(call, "unknown", MAY_HAVE_RUN, Fault(type="ToolTimeout", message=message))
     if options.on_timeout == "retry" and activity.info().attempt < options.attempts:
         raise ApplicationError(message, type="ToolTimeout")
     late = f"The call did not end within {options.timeout:g} seconds."
     if options.effect == "unsafe":
-        return written(call, "unknown", f"{late} {MAY_HAVE_RUN}")
-    return written(call, "failed", late)
+        return told(call, "unknown", f"{late} {MAY_HAVE_RUN}")
+    return told(call, "failed", late)
 
 
 async def _cancelled(input: ToolInput, task: asyncio.Task[CallOutcome], seam: Seam) -> CallOutcome:
@@ -93,8 +93,8 @@ async def _cancelled(input: ToolInput, task: asyncio.Task[CallOutcome], seam: Se
         raise asyncio.CancelledError("the attempt was ended, not the call")
     effect = input.call.options.effect
     if seam.began and (effect == "unsafe" or (effect == "idempotent" and not task.done())):
-        return written(input.call, "unknown", f"The call was cancelled while it ran. {MAY_HAVE_RUN}")
-    return written(input.call, "cancelled", "The call was cancelled.")
+        return told(input.call, "unknown", f"The call was cancelled while it ran. {MAY_HAVE_RUN}")
+    return told(input.call, "cancelled", "The call was cancelled.")
 
 
 async def _run(input: ToolInput, here: Place, live: Live, seam: Seam) -> CallOutcome:
@@ -124,6 +124,7 @@ def _current(input: ToolInput, here: Place, live: Live) -> CurrentCall:
     return CurrentCall(
         key=input.call.key,
         attempt=info.attempt,
+        approved_by=input.approved_by,
         idempotency_key=input.idempotency_key,
         agent=input.agent,
         workflow_id=info.workflow_id or "",

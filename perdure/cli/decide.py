@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from perdure.cli.exits import one_line_errors
-from perdure.cli.options import Address, Namespace, Profile, RunId
+from perdure.cli.options import Address, Call, Namespace, Profile, RunId
 
 if TYPE_CHECKING:
     from perdure.client import RunHandle
-    from perdure.contracts import Decided
+    from perdure.contracts import Decided, Json, VerbName
 
-Call = Annotated[str, typer.Argument(metavar="CALL", help="The whole key of the call, as `perdure inbox` shows it.")]
-By = Annotated[str, typer.Option(help="Who decides: a claim, and recorded as one.")]
+By = Annotated[str, typer.Option(help="Who decides: a claim, and recorded as one. Default with a token: its owner.")]
 Reason = Annotated[str, typer.Option(help="Why; of a denial the model is told it.")]
+Token = Annotated[
+    str, typer.Option(help="Shows who decides, as `perdure token` makes it. Default: made with the key in PERDURE_KEY.")
+]
 
 
 def approve(
@@ -26,14 +27,18 @@ def approve(
     call: Call,
     by: By = "",
     reason: Reason = "",
-    edit: Annotated[str | None, typer.Option(metavar="JSON", help="Other arguments, all of them.")] = None,
+    edit: Annotated[bool, typer.Option("--edit", help="Approve the arguments as you leave them in $EDITOR.")] = False,
+    args: Annotated[str | None, typer.Option(metavar="JSON", help="Other arguments, all of them.")] = None,
+    token: Token = "",
     address: Address = None,
     namespace: Namespace = None,
     profile: Profile = None,
 ) -> None:
     """Let a call run."""
-    args = None if edit is None else _json("--edit", edit)
-    _decide(id, lambda run: run.approve(call, by=by, reason=reason, args=args), address, namespace, profile)
+    if edit and args is not None:
+        raise typer.BadParameter("give --edit or --args, not both")
+    sent = {"by": by, "reason": reason, "token": token, "args": None if args is None else json_option("--args", args)}
+    _decide("approve", id, call, sent, edit, address, namespace, profile)
 
 
 def deny(
@@ -41,12 +46,14 @@ def deny(
     call: Call,
     by: By = "",
     reason: Reason = "",
+    token: Token = "",
     address: Address = None,
     namespace: Namespace = None,
     profile: Profile = None,
 ) -> None:
     """Don't let a call run; the model is told the reason."""
-    _decide(id, lambda run: run.deny(call, by=by, reason=reason), address, namespace, profile)
+    sent = {"by": by, "reason": reason, "token": token}
+    _decide("deny", id, call, sent, False, address, namespace, profile)
 
 
 def complete(
@@ -55,6 +62,7 @@ def complete(
     result: Annotated[str | None, typer.Option(metavar="JSON", help="The result.")] = None,
     error: Annotated[str | None, typer.Option(help="What went wrong, instead of a result.")] = None,
     by: By = "",
+    token: Token = "",
     address: Address = None,
     namespace: Namespace = None,
     profile: Profile = None,
@@ -62,26 +70,76 @@ def complete(
     """Give the result of a call that is made outside, or the answer to a question."""
     if (result is None) == (error is None):
         raise typer.BadParameter("give --result or --error, one of them")
-    value = None if result is None else _json("--result", result)
-    _decide(id, lambda run: run.complete(call, value, error=error, by=by), address, namespace, profile)
+    value = None if result is None else json_option("--result", result)
+    sent = {"result": value, "error": error, "by": by, "token": token}
+    _decide("complete", id, call, sent, False, address, namespace, profile)
 
 
-def _decide(id: str, how: Callable[[RunHandle], Awaitable[Decided]], *where: str | None) -> None:
-    async def run() -> Decided:
+def _decide(verb: VerbName, id: str, call: str, sent: Json, edit: bool, *where: str | None) -> None:
+    async def run() -> str:
         from perdure.client import connect
 
         address, namespace, profile = where
-        client = await connect(address=address, namespace=namespace, profile=profile)
-        return await how(client.run(id))
+        handle = (await connect(address=address, namespace=namespace, profile=profile)).run(id)
+        row = await _row(handle, call)
+        if edit and row is not None:
+            sent["args"] = edited(row["args"])
+        if not sent["token"] and row is not None:
+            sent["token"] = _own_token(handle.id, row, verb, sent)
+        return _said(row, await handle.decide(verb, call, sent))
 
     with one_line_errors():
-        answer = asyncio.run(run())
-    needed = f", {answer.needed} more needed" if answer.needed else ""
-    print(f"{answer.outcome} {answer.call}{needed}")
+        print(asyncio.run(run()))
 
 
-def _json(option: str, text: str) -> Any:
+async def _row(handle: RunHandle, call: str) -> Json | None:
+    """What waits under the key. Asked first: with no worker the update itself would wait for one, silently."""
+    return next((row for row in await handle.pending() if row["call"] == call), None)
+
+
+def _own_token(id: str, row: Json, verb: VerbName, sent: Json) -> str:
+    """A token made with the person's own key, where the environment names one."""
+    import os
+
+    if not os.environ.get("PERDURE_KEY"):
+        return ""
+    from perdure.cli.token import token_for
+
+    return token_for(id, row, verb, sent)
+
+
+def _said(row: Json | None, answer: Decided) -> str:
+    """The answer in plain words."""
+    from perdure.cli.text import plain, printable
+
+    what = f"{row['tool']} {plain(row['args'])}" if row else answer.call
+    match answer.outcome:
+        case "approved":
+            text = f"approved {answer.call}: {what} runs now"
+        case "denied":
+            text = f"denied {answer.call}: {what} doesn't run, and the model is told why"
+        case "completed":
+            text = f"completed {answer.call}: the run goes on with it"
+        case "edited":
+            text = f"edited {answer.call}: this is its key from now on; somebody else has to approve it"
+        case "voted":
+            text = f"voted for {answer.call}: {answer.needed} more needed before {what} runs"
+    return printable(text)
+
+
+def edited(args: Any) -> Any:
+    """The arguments as the person leaves them in their editor."""
+    import click
+
+    text = click.edit(json.dumps(args, indent=2, ensure_ascii=False), extension=".json")
+    if text is None:
+        raise typer.BadParameter("nothing was saved in the editor, so nothing was sent")
+    return json_option("--edit", text)
+
+
+def json_option(option: str, text: str) -> Any:
+    """The value of an option that is JSON."""
     try:
         return json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise typer.BadParameter(f"{option} isn't JSON: {error}") from None

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from perdure.cli.exits import one_line_errors
 from perdure.cli.options import Address, AsJson, Namespace, Profile
@@ -13,6 +15,7 @@ from perdure.cli.options import Address, AsJson, Namespace, Profile
 if TYPE_CHECKING:
     from perdure.client import PerdureClient
 
+FOR_HELP = "Only what this name, or group:NAME, may decide. May be repeated."
 MAX_RUNS = 500
 """Running runs that are asked."""
 AT_ONCE = 10
@@ -21,11 +24,16 @@ PATIENCE = (2.0, 3.0)
 
 
 def inbox(
-    as_json: AsJson = False, address: Address = None, namespace: Namespace = None, profile: Profile = None
+    name: Annotated[list[str] | None, typer.Option("--for", help=FOR_HELP)] = None,
+    as_json: AsJson = False,
+    address: Address = None,
+    namespace: Namespace = None,
+    profile: Profile = None,
 ) -> None:
     """List every call that waits for a decision or a result, of all runs. Their workers must be running."""
     with one_line_errors():
         rows = asyncio.run(_waiting({"address": address, "namespace": namespace, "profile": profile}))
+    rows = [row for row in rows if not name or _asks(row, name)]
     if as_json:
         print(json.dumps(rows, indent=2))
     else:
@@ -65,6 +73,11 @@ async def _running(client: PerdureClient) -> list[str]:
     except RPCError:
         waiting = await client.list(status="running", limit=MAX_RUNS)
     return [run.id for run in waiting]
+
+
+def _asks(row: dict[str, Any], names: list[str]) -> bool:
+    approvers = row.get("approvers", [])
+    return not approvers or any(name in approvers for name in names)
 
 
 def _print(rows: list[dict[str, Any]]) -> None:

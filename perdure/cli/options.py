@@ -10,6 +10,7 @@ TARGET_HELP = "Where the App is, as module:attribute, for example acme.agents:ap
 
 Target = Annotated[str, typer.Argument(metavar="MODULE:APP", help=TARGET_HELP)]
 RunId = Annotated[str, typer.Argument(metavar="ID", help="The run's id, as `perdure start` printed it.")]
+Call = Annotated[str, typer.Argument(metavar="CALL", help="The whole key of the call, as `perdure inbox` shows it.")]
 Address = Annotated[
     str | None,
     typer.Option(envvar="TEMPORAL_ADDRESS", metavar="HOST:PORT", help="The Temporal server. Default: localhost:7233."),

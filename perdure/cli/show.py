@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from perdure.cli.exits import one_line_errors
 from perdure.cli.options import Address, AsJson, Namespace, Profile, RunId
@@ -16,11 +18,32 @@ if TYPE_CHECKING:
 
 
 def show(
-    id: RunId, as_json: AsJson = False, address: Address = None, namespace: Namespace = None, profile: Profile = None
+    id: RunId,
+    audit: Annotated[bool, typer.Option("--audit", help="Who decided what, instead of the transcript.")] = False,
+    as_json: AsJson = False,
+    address: Address = None,
+    namespace: Namespace = None,
+    profile: Profile = None,
 ) -> None:
     """Show the state and the transcript of a run, whether it goes on or has ended. A worker must be running."""
+    where = {"address": address, "namespace": namespace, "profile": profile}
     with one_line_errors():
-        asyncio.run(_show(id, as_json, {"address": address, "namespace": namespace, "profile": profile}))
+        asyncio.run(_audit(id, as_json, where) if audit else _show(id, as_json, where))
+
+
+async def _audit(id: str, as_json: bool, where: dict[str, str | None]) -> None:
+    from perdure.cli.text import audit_line, console, styled
+    from perdure.client import connect
+
+    rows = await (await connect(**where)).run(id).audit()
+    if as_json:
+        print(json.dumps(rows, indent=2))
+        return
+    out = console(sys.stdout)
+    for row in rows:
+        out.print(styled(*audit_line(row)))
+    if not rows:
+        out.print("nothing was asked")
 
 
 async def _show(id: str, as_json: bool, where: dict[str, str | None]) -> None:

@@ -19,6 +19,7 @@ def start(
     params: Annotated[str | None, typer.Option(metavar="JSON", help="What the agent's deps are made of.")] = None,
     model: Annotated[str | None, typer.Option(metavar="KEY", help="One of the agent's further models.")] = None,
     id: Annotated[str | None, typer.Option(help="The run's id; must be new. Default: made up.")] = None,
+    by: Annotated[str | None, typer.Option(help="Who starts it; may not approve where a policy forbids it.")] = None,
     wait: Annotated[bool, typer.Option(help="Show the run as it goes on and print its output, or only its id.")] = True,
     as_json: AsJson = False,
     task_queue: TaskQueue = None,
@@ -30,7 +31,7 @@ def start(
     for name, text in (("agent", agent), ("prompt", prompt)):
         if not text.strip():
             raise typer.BadParameter(f"the {name} is empty")
-    asked: dict[str, Any] = {"model": model, "id": id, "params": _json(params)}
+    asked: dict[str, Any] = {"model": model, "id": id, "params": _json(params), "by": by}
     if task_queue:
         asked["task_queue"] = task_queue
     where = {"address": address, "namespace": namespace, "profile": profile}

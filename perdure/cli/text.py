@@ -24,8 +24,9 @@ STYLES = {
 }
 WIDTH = 10
 """Columns of the label."""
-CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-"""What a terminal would obey rather than show; new lines and tabs aside."""
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""What a terminal would obey rather than show, new lines and tabs aside: also what turns the direction of text, with
+which arguments could be made to look like others."""
 OUTCOMES = {"success": "returned", "interrupted": "cancelled"}
 
 Line = tuple[str, str]
@@ -51,6 +52,18 @@ def printable(text: str) -> str:
 def plain(value: Any) -> str:
     """Text as it is, everything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def audit_line(row: Json) -> Line:
+    """What happened, of which call, when and by whom, and all else that is known of it."""
+    known = ("at", "event", "call", "tool", "by", "claimed", "verified", "claimed_by", "via")
+    who = row.get("by") or row.get("claimed_by")
+    how = "verified" if row.get("verified") else "claimed"
+    by = f"by {who} ({how}) " if who else ""
+    via = f"via {row['via']} " if "via" in row else ""
+    rest = " ".join(f"{name}={plain(value)}" for name, value in row.items() if name not in known)
+    label = str(row.get("event", row.get("left_out", "")))
+    return label, f"{row.get('call', '')} {row.get('tool', '')} {row.get('at', '')[:19]} {by}{via}{rest}"
 
 
 def entry_lines(entry: Json) -> Iterator[Line]:

@@ -95,14 +95,18 @@ class PerdureClient:
         params: Any = None,
         model: str | None = None,
         limits: Limits | None = None,
+        by: str | None = None,
         metadata: dict[str, Any] | None = None,
         task_queue: str = TASK_QUEUE,
     ) -> RunHandle:
         """Start a run and return at once. Whether the agent exists is known to its worker: see `RunHandle.result`.
 
+        `by`: who starts it; an approval with `forbid_self` refuses them.
+
         Raises `RunExists`, and `InvalidRequest` for a prompt, params or metadata that aren't JSON.
         """
-        request = _request(agent=agent, prompt=prompt, params=params, model=model, limits=limits, metadata=metadata)
+        more: Json = {"params": params, "model": model, "limits": limits, "by": by, "metadata": metadata}
+        request = _request(agent=agent, prompt=prompt, **more)
         id = id or f"{agent}-{uuid.uuid4().hex[:8]}"
         try:
             await self.client.start_workflow(

@@ -25,7 +25,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from perdure.client.errors import ClientError, NoAnswer, Refused, RunClosed, missing, run_failed
 from perdure.client.unanswered import why_unanswered
-from perdure.contracts import Decided, Json, RunResult, StatusView, TranscriptPage
+from perdure.contracts import Decided, Json, RunResult, StatusView, TranscriptPage, VerbName
 
 QUERY_TIMEOUTS = (2.0, 3.0, 4.0, 5.0, 6.0)
 """Seconds for each try of a query. A query that meets a busy worker may be lost; without a worker it hangs."""
@@ -121,22 +121,28 @@ class RunHandle:
         """Who decided what. Answered by a worker."""
         return await self._query("audit", None, list[Json], self._timeouts)
 
-    async def approve(self, call: str, *, by: str = "", reason: str = "", args: Json | None = None) -> Decided:
+    async def approve(
+        self, call: str, *, by: str = "", reason: str = "", args: Json | None = None, token: str = ""
+    ) -> Decided:
         """Let a call run, with other arguments where the policy allows it. Raises `Refused`, `RunClosed`."""
-        return await self._update("approve", {"call": call, "by": by, "reason": reason, "args": args})
+        return await self.decide("approve", call, {"by": by, "reason": reason, "args": args, "token": token})
 
-    async def deny(self, call: str, *, by: str = "", reason: str = "") -> Decided:
+    async def deny(self, call: str, *, by: str = "", reason: str = "", token: str = "") -> Decided:
         """Don't let a call run; the model is told the reason. Raises `Refused`, `RunClosed`."""
-        return await self._update("deny", {"call": call, "by": by, "reason": reason})
+        return await self.decide("deny", call, {"by": by, "reason": reason, "token": token})
 
-    async def complete(self, call: str, result: Any = None, *, error: str | None = None, by: str = "") -> Decided:
+    async def complete(
+        self, call: str, result: Any = None, *, error: str | None = None, by: str = "", token: str = ""
+    ) -> Decided:
         """The result, or the error, of a call that is made outside. Raises `Refused`, `RunClosed`."""
-        return await self._update("complete", {"call": call, "result": result, "error": error, "by": by})
+        return await self.decide("complete", call, {"result": result, "error": error, "by": by, "token": token})
 
-    async def _update(self, name: str, argument: Json) -> Decided:
+    async def decide(self, verb: VerbName, call: str, sent: Json) -> Decided:
+        """Send a decision with the fields of `Decide` or `Complete`. Needs a worker: without one it waits for one."""
+        given = {name: value for name, value in sent.items() if value not in (None, "")}
         try:
             return await self._handle.execute_update(  # pyright: ignore[reportUnknownMemberType]
-                name, argument, result_type=Decided
+                verb, {"call": call, **given}, result_type=Decided
             )
         except WorkflowUpdateFailedError as error:
             cause = error.cause

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any, Literal
+from datetime import timedelta
+from typing import Any
 
 from temporalio import workflow
 from temporalio.common import RawValue
@@ -27,6 +28,7 @@ with workflow.unsafe.imports_passed_through():
         StatusView,
         TranscriptPage,
         TranscriptQuery,
+        VerbName,
         payload_size,
     )
     from perdure.errors import InvalidRequest, LimitExceeded
@@ -36,6 +38,8 @@ with workflow.unsafe.imports_passed_through():
     from perdure.workflows.state import RunState
     from perdure.workflows.turn import run_turn
 
+END_PATIENCE = timedelta(seconds=10)
+"""What notifications that are under way get when the run ends."""
 QUERIES = "status, transcript, pending, audit"
 
 
@@ -65,41 +69,41 @@ class AgentWorkflow:
     @workflow.query(description="What waits for a decision or a result")
     def pending(self, *raw: Any) -> list[Json]:
         """Each with its key, arguments, approvers and expiry."""
-        return [waiting.view() for waiting in self._state.waiting.values()]
+        return [waiting.view() for waiting in self._state.in_order]
 
     @workflow.update(name="approve", description='{"call": "3.1-9f3c", "by": "…"}')
     async def approve(self, *raw: Any) -> Decided:
         """Let a call run."""
-        return await typed(verbs.decide_with_edit(self._state, raw))
+        return await typed(verbs.by_update(self._state, "approve", raw))
 
     @approve.validator
     def check_approve(self, *raw: Any) -> None:
         """Refused here, nothing is recorded."""
-        verbs.check_decide(self._state, "approve", raw)
+        verbs.check(self._state, "approve", raw)
 
     @workflow.update(name="deny", description='{"call": "3.1-9f3c", "by": "…", "reason": "…"}')
     async def deny(self, *raw: Any) -> Decided:
         """Don't let a call run; the model is told the reason."""
-        return await typed(self._deny(raw))
+        return await typed(verbs.by_update(self._state, "deny", raw))
 
     @deny.validator
     def check_deny(self, *raw: Any) -> None:
         """Refused here, nothing is recorded."""
-        verbs.check_decide(self._state, "deny", raw)
+        verbs.check(self._state, "deny", raw)
 
     @workflow.update(name="complete", description='{"call": "3.1-9f3c", "result": …}')
     async def complete(self, *raw: Any) -> Decided:
         """The result of a call that was made outside, or the answer to a question."""
-        return await typed(self._complete(raw))
+        return await typed(verbs.by_update(self._state, "complete", raw))
 
     @complete.validator
     def check_complete(self, *raw: Any) -> None:
         """Refused here, nothing is recorded."""
-        verbs.check_complete(self._state, raw)
+        verbs.check(self._state, "complete", raw)
 
     @workflow.signal(name="approve", description='{"call": "3.1-9f3c", "by": "…"}')
     def approve_signal(self, *raw: Any) -> None:
-        """As the update, for those who don't wait. Edited arguments need the update."""
+        """As the update, for those who don't wait."""
         self._receive("approve", raw)
 
     @workflow.signal(name="deny", description='{"call": "3.1-9f3c", "by": "…", "reason": "…"}')
@@ -112,21 +116,10 @@ class AgentWorkflow:
         """As the update, for those who don't wait."""
         self._receive("complete", raw)
 
-    async def _deny(self, raw: tuple[Any, ...]) -> Decided:
-        return verbs.decide(self._state, "deny", raw, "update")
-
-    async def _complete(self, raw: tuple[Any, ...]) -> Decided:
-        return verbs.complete(self._state, raw, "update")
-
-    def _receive(self, verb: Literal["approve", "deny", "complete"], raw: tuple[Any, ...]) -> None:
-        """Apply a signal, or keep it in `rejected` with the reason: a signal has no answer."""
+    def _receive(self, verb: VerbName, raw: tuple[Any, ...]) -> None:
+        """Put a signal in line, or keep it in `rejected` with the reason: a signal has no answer."""
         try:
-            if verb == "complete":
-                verbs.complete(self._state, raw, "signal")
-            elif verb == "approve" and verbs.check_decide(self._state, verb, raw)[0].args is not None:
-                raise InvalidRequest("edited arguments have to be checked first: use the update")
-            else:
-                verbs.decide(self._state, verb, raw, "signal")
+            verbs.arrive(self._state, verb, raw, "signal")
         except Exception as error:
             self._state.reject(verb, str(error), workflow.now())
 
@@ -167,19 +160,28 @@ class AgentWorkflow:
             result = fitting_result(self._result(await self._turn_within_deadline()))
         except asyncio.CancelledError:
             if workflow.cancellation_reason() is not None:  # else the worker only forgets this instance
-                self._end()
+                await self._end()
             raise
         except Exception:
-            self._end()
+            await self._end()
             raise
-        self._end()
+        await self._end()
         return result
 
-    def _end(self) -> None:
-        """Show that the run is over, however it ends."""
-        self._state.done = True
-        details.mark_status(self._state, "done")
-        details.show(self._state)
+    async def _end(self) -> None:
+        """Show that the run is over, however it ends, and let what was accepted be answered and told."""
+        state = self._state
+        state.done = True
+        details.waits(state)
+
+        def all_told() -> bool:
+            return workflow.all_handlers_finished() and all(task.done() for task in state.notices)
+
+        if not all_told():
+            try:
+                await workflow.wait_condition(all_told, timeout=END_PATIENCE)
+            except TimeoutError:
+                workflow.logger.warning("the run ends before every notification was sent")
 
     async def _turn_within_deadline(self) -> Output:
         state = self._state
@@ -188,8 +190,7 @@ class AgentWorkflow:
         state.plan = await requests.prepare_run(request)
         state.limits = budget.lowered(state.plan.limits, request.limits)
         self._open_transcript(request)
-        details.mark_status(state, "running")
-        details.show(state)
+        details.waits(state)
         if state.limits.deadline is None:
             return await run_turn(state)
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import datetime
 from typing import Literal
 
 from temporalio import workflow
@@ -16,6 +17,7 @@ with workflow.unsafe.imports_passed_through():
 
 AGENT_NAME = SearchAttributeKey.for_keyword("AgentName")
 AGENT_STATUS = SearchAttributeKey.for_keyword("AgentStatus")
+AGENT_WAITING = SearchAttributeKey.for_keyword_list("AgentWaiting")
 MAX_CALLS = 20
 MAX_ARGS = 500
 
@@ -33,9 +35,10 @@ def status(state: RunState) -> StatusView:
         step=state.step,
         usage=state.usage,
         open_calls=[{"call": call.key, "tool": call.tool, "args": call.args} for call in calls],
-        pending=[waiting.view() for waiting in state.waiting.values()],
+        pending=[waiting.view() for waiting in state.in_order],
         rejected=state.rejected,
         rejected_count=state.rejected_count,
+        unsent=state.unsent,
     )
 
 
@@ -47,30 +50,44 @@ def state_of(state: RunState) -> Literal["running", "waiting", "done"]:
 
 
 def waits(state: RunState) -> None:
-    """Show that something waits, also in the list of runs."""
-    mark_status(state, "waiting")
+    """Show what waits, also in the list of runs."""
+    _mark(state)
     show(state)
 
 
 def show(state: RunState) -> None:
     """Set the current details. Costs no history."""
-    workflow.set_current_details(markdown(state))
+    state.revision += 1
+    workflow.set_current_details(markdown(state, workflow.now()))
 
 
-def mark_status(state: RunState, value: str) -> None:
-    """Upsert the search attributes that are registered, in one command."""
-    allowed = state.plan.search_attributes if state.plan else []
-    if value == state.shown_status:
+def _mark(state: RunState) -> None:
+    """Upsert the search attributes that are registered, in one command, where one of them changes."""
+    status = "done" if state.done else "waiting" if state.waiting else "running"
+    who = awaited(state)
+    if (status, who) == (state.shown_status, state.shown_waiting):
         return
-    state.shown_status = value
-    wanted = {AGENT_NAME: state.agent, AGENT_STATUS: value}
-    updates = [key.value_set(text) for key, text in wanted.items() if key.name in allowed]
-    if updates:
-        workflow.upsert_search_attributes(updates)  # pyright: ignore[reportUnknownMemberType]
+    state.shown_status, state.shown_waiting = status, who
+    allowed = state.plan.search_attributes if state.plan else []
+    updates = [AGENT_NAME.value_set(state.agent), AGENT_STATUS.value_set(status)]
+    waiting = AGENT_WAITING.value_set(who) if who else AGENT_WAITING.value_unset()
+    chosen = [update for update in [*updates, waiting] if update.key.name in allowed]
+    if chosen:
+        workflow.upsert_search_attributes(chosen)  # pyright: ignore[reportUnknownMemberType]
 
 
-def markdown(state: RunState) -> str:
-    """State, budget and open calls of a run. What a model or user wrote is escaped: the page would load its images."""
+def awaited(state: RunState) -> list[str]:
+    """What the search attribute `AgentWaiting` holds: what is waited for, and from whom."""
+    kinds = {waiting.kind: "" for waiting in state.waiting.values()}
+    approvers = {name: "" for waiting in state.waiting.values() for name in waiting.terms.approvers}
+    return sorted(kinds | approvers)
+
+
+def markdown(state: RunState, at: datetime) -> str:
+    """State, budget and open calls of a run. What a model or user wrote is escaped: the page would load its images.
+
+    The page doesn't refresh by itself, so the text says of when it is.
+    """
     view = status(state)
     usage = view.usage
     cost = f", {usage.cost} USD" if usage.cost is not None else ""
@@ -79,6 +96,8 @@ def markdown(state: RunState) -> str:
         "",
         f"Turn {view.turn}, step {view.step}. {usage.requests} requests, {usage.tool_calls} tool calls, "
         f"{usage.input_tokens} + {usage.output_tokens} tokens{cost}.",
+        "",
+        f"As of {at:%Y-%m-%d %H:%M:%S} UTC, revision {state.revision}; R shows it anew.",
     ]
     calls = list(state.open_calls.values())
     if calls:
@@ -88,30 +107,51 @@ def markdown(state: RunState) -> str:
     ]
     if len(calls) > MAX_CALLS:
         lines += ["", f"… and {len(calls) - MAX_CALLS} more calls"]
-    for waiting in list(state.waiting.values())[:MAX_CALLS]:
-        lines += _waiting_lines(waiting)
+    lines += _waiting_lines(state)
     lines += [f"\n{escape(warning)}" for warning in (state.plan.warnings if state.plan else [])]
     if view.rejected_count:
         lines += ["", f"{view.rejected_count} signals could not be used: see the query `status`."]
+    if view.unsent:
+        lines += ["", f"{len(view.unsent)} notifications could not be sent: see the query `status`."]
     return "\n".join(lines)
 
 
-def _waiting_lines(waiting: Waiting) -> list[str]:
-    """What waits, and the JSON to send that decides it, indented: the Web UI's editor needs it so."""
-    call = waiting.call
-    until = f", until {waiting.expires_at.isoformat()}" if waiting.expires_at else ""
+def _waiting_lines(state: RunState) -> list[str]:
+    """A table of what waits, and under it the JSON that decides each, indented: the Web UI's editor needs it so."""
+    every = state.in_order
+    if not every:
+        return []
+    lines = ["", "| call | waits for | tool | arguments | who | until |", "|---|---|---|---|---|---|"]
+    lines += [_row(waiting) for waiting in every[:MAX_CALLS]]
+    if len(every) > MAX_CALLS:
+        lines += ["", f"… and {len(every) - MAX_CALLS} more: see the query `pending`"]
+    for waiting in every[:MAX_CALLS]:
+        lines += _body_lines(waiting, state.plan is not None and state.plan.verifies)
+    return lines
+
+
+def _row(waiting: Waiting) -> str:
+    votes = f"{len(waiting.votes)} of {waiting.terms.quorum} votes" if waiting.terms.quorum > 1 else ""
+    who = ", ".join(filter(None, (*waiting.terms.approvers, votes))) or "anyone"
+    until = f"{waiting.expires_at:%Y-%m-%d %H:%M} UTC" if waiting.expires_at else "for ever"
+    arguments = cut(json.dumps(waiting.call.args, ensure_ascii=False), MAX_ARGS)
+    cells = (waiting.key, waiting.kind, escape(waiting.call.tool), escape(arguments), escape(cut(who, MAX_ARGS)), until)
+    return f"| {' | '.join(cells)} |"
+
+
+def _body_lines(waiting: Waiting, verifies: bool) -> list[str]:
     verbs = "approve` or `deny" if waiting.kind == "approval" else "complete"
-    body = {"call": call.key, "by": "your name"} | ({} if waiting.kind == "approval" else {"result": None})
-    return [
-        "",
-        f"**Waits for {waiting.kind}**: {escape(call.tool)} {escape(cut(str(call.args), MAX_ARGS))}{until}",
-        "",
-        f"Send the update or signal `{verbs}` with",
-        "",
-        *(f"    {line}" for line in json.dumps(body, indent=2).splitlines()),
-    ]
+    body = {"call": waiting.key} | ({"token": "a token for this decision"} if verifies else {"by": "your name"})
+    body |= {} if waiting.kind == "approval" else {"result": None}
+    lines = json.dumps(body, indent=2).splitlines()
+    return ["", f"Send an update or a signal `{verbs}` with", "", *(f"    {line}" for line in lines)]
+
+
+HIDDEN = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Control characters, also those that turn the direction of text: arguments could be made to look like others."""
 
 
 def escape(text: str) -> str:
     """`text` with everything escaped that Markdown or HTML gives a meaning to, on one line."""
+    text = HIDDEN.sub("\N{REPLACEMENT CHARACTER}", text)
     return re.sub(r"([\\`*_{}\[\]()<>#+!|~&-])", r"\\\1", " ".join(text.split()))

@@ -14,7 +14,7 @@ from temporalio.exceptions import (
 )
 
 with workflow.unsafe.imports_passed_through():
-    from perdure.contracts import MAY_HAVE_RUN, CallOutcome, Fault, OutcomeKind, PlannedCall, cut
+    from perdure.contracts import MAY_HAVE_RUN, CallOutcome, Fault, OutcomeKind, PlannedCall, told
 
 
 def outcome_of_failure(call: PlannedCall, failure: FailureError) -> CallOutcome:
@@ -57,9 +57,3 @@ def _lost(type: TimeoutType | None) -> str:
     if type == TimeoutType.HEARTBEAT:
         return "The worker that ran the call was lost."
     return "The call did not end in time."
-
-
-def told(call: PlannedCall, kind: OutcomeKind, text: str, error: Fault | None = None) -> CallOutcome:
-    """An outcome that the workflow itself writes: `text` is what the model is told."""
-    outcome = CallOutcome(key=call.key, tool_call_id=call.tool_call_id, tool=call.tool, kind=kind, text=cut(text))
-    return outcome if error is None else outcome.model_copy(update={"error": error})

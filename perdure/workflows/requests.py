@@ -16,8 +16,6 @@ with workflow.unsafe.imports_passed_through():
         MAY_HAVE_RUN,
         TOOL_ACTIVITY_PREFIX,
         CallOutcome,
-        EditCheck,
-        EditInput,
         Fault,
         PlannedCall,
         RunPlan,
@@ -30,10 +28,11 @@ with workflow.unsafe.imports_passed_through():
         bounded_details,
         canonical,
         cut,
+        told,
     )
     from perdure.errors import InternalError, ModelFailed
     from perdure.workflows import details
-    from perdure.workflows.effects import outcome_of_failure, told
+    from perdure.workflows.effects import outcome_of_failure
     from perdure.workflows.state import RunState
 
 HEARTBEAT = timedelta(seconds=30)
@@ -60,7 +59,7 @@ async def model_request(state: RunState) -> Step:
     try:
         raw = await workflow.execute_activity(
             "model_request",
-            StepInput(request_input_tokens=state.limits.request_input_tokens, **_position(state)),
+            StepInput(request_input_tokens=state.limits.request_input_tokens, **position(state)),
             start_to_close_timeout=timedelta(seconds=plan.model_timeout),
             heartbeat_timeout=HEARTBEAT,
             retry_policy=_model_retries(plan),
@@ -78,7 +77,7 @@ async def settle(state: RunState, retried: bool) -> Settlement:
     try:
         raw = await workflow.execute_activity(
             "settle",
-            SettleInput(retried=retried, **_position(state)),
+            SettleInput(retried=retried, **position(state)),
             start_to_close_timeout=timedelta(seconds=plan.model_timeout),
             heartbeat_timeout=HEARTBEAT,
             retry_policy=_model_retries(plan),
@@ -90,22 +89,22 @@ async def settle(state: RunState, retried: bool) -> Settlement:
     return Settlement.model_validate(raw)
 
 
-async def tool_call(state: RunState, call: PlannedCall, *, approved: bool = False) -> CallOutcome:
+async def tool_call(state: RunState, call: PlannedCall, approved_by: list[str] | None = None) -> CallOutcome:
     """Run one call as its own activity. Never raises: what happens to the activity is an outcome of the call.
 
-    `approved` only where a decision is recorded.
+    `approved_by` only where a decision is recorded: who approved.
     """
     state.open_calls[call.key] = call
     details.show(state)
-    outcome = await _attempt(state, call, approved)  # no `finally`: it also runs when an instance is forgotten
+    outcome = await _attempt(state, call, approved_by)  # no `finally`: it also runs when an instance is forgotten
     del state.open_calls[call.key]
     details.show(state)
     return outcome
 
 
-async def _attempt(state: RunState, call: PlannedCall, approved: bool) -> CallOutcome:
+async def _attempt(state: RunState, call: PlannedCall, approved_by: list[str] | None) -> CallOutcome:
     try:
-        raw = await _schedule(state, call, approved)
+        raw = await _schedule(state, call, approved_by)
         return CallOutcome.model_validate(raw)
     except FailureError as failure:
         return outcome_of_failure(call, failure)
@@ -117,11 +116,12 @@ async def _attempt(state: RunState, call: PlannedCall, approved: bool) -> CallOu
         )
 
 
-async def _schedule(state: RunState, call: PlannedCall, approved: bool) -> Any:
+async def _schedule(state: RunState, call: PlannedCall, approved_by: list[str] | None) -> Any:
     options = call.options
+    decision = {} if approved_by is None else {"approved": True, "approved_by": approved_by}
     return await workflow.execute_activity(
         TOOL_ACTIVITY_PREFIX + call.tool,
-        ToolInput(call=call, idempotency_key=idempotency_key(call), approved=approved, **_position(state)),
+        ToolInput(call=call, idempotency_key=idempotency_key(call), **decision, **position(state)),
         task_queue=options.task_queue,
         start_to_close_timeout=timedelta(seconds=options.start_to_close),
         schedule_to_start_timeout=_seconds(options.schedule_to_start),
@@ -136,18 +136,6 @@ async def _schedule(state: RunState, call: PlannedCall, approved: bool) -> Any:
     )
 
 
-async def check_edit(state: RunState, call: PlannedCall, args: dict[str, Any]) -> EditCheck:
-    """Whether other arguments of a call that waits are valid: types, the tool's validators, the gate anew."""
-    raw = await workflow.execute_activity(
-        "check_edit",
-        EditInput(call=call, args=args, **_position(state)),
-        start_to_close_timeout=timedelta(seconds=10),
-        retry_policy=RetryPolicy(maximum_attempts=3),
-        summary=call.key,
-    )
-    return EditCheck.model_validate(raw)
-
-
 def idempotency_key(call: PlannedCall) -> str:
     """The same for every attempt of a call, also after a workflow reset and a continue-as-new; unique to the call."""
     info = workflow.info()
@@ -155,7 +143,8 @@ def idempotency_key(call: PlannedCall) -> str:
     return hashlib.sha256(canonical(parts)).hexdigest()[:32]
 
 
-def _position(state: RunState) -> dict[str, Any]:
+def position(state: RunState) -> dict[str, Any]:
+    """Where the run stands, as every activity of the agent has to know it."""
     return {
         "agent": state.agent,
         "seen": state.transcript.seen(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -32,7 +33,10 @@ class RunState:
     step: int = 0
     done: bool = False
     shown_status: str = ""
-    """The status in the search attributes."""
+    shown_waiting: list[str] = field(default_factory=lambda: [])
+    """What the search attributes say."""
+    revision: int = 0
+    """How often the current details were set."""
     open_calls: dict[str, PlannedCall] = field(default_factory=lambda: {})
     waiting: dict[str, Waiting] = field(default_factory=lambda: {})
     decided: dict[str, str] = field(default_factory=lambda: {})
@@ -40,11 +44,27 @@ class RunState:
     audit: list[Json] = field(default_factory=lambda: [])
     rejected: list[Json] = field(default_factory=lambda: [])
     rejected_count: int = 0
+    refused: dict[str, int] = field(default_factory=lambda: {})
+    """By call key: how many decisions that came to nothing are in the audit."""
+    notices: list[asyncio.Task[None]] = field(default_factory=lambda: [])
+    told: int = 0
+    """Notifications made."""
+    unsent: list[Json] = field(default_factory=lambda: [])
 
     @property
     def agent(self) -> str:
         """The agent's name, as asked for."""
         return self.request.agent if self.request else ""
+
+    @property
+    def in_order(self) -> list[Waiting]:
+        """What waits, in the order of the calls."""
+        return sorted(self.waiting.values(), key=lambda waiting: waiting.place)
+
+    @property
+    def started_by(self) -> str:
+        """Who started the run, as whoever started it says."""
+        return self.request.by if self.request else ""
 
     @property
     def model(self) -> str | None:
@@ -61,3 +81,8 @@ class RunState:
         self.rejected_count += 1
         self.rejected.append({"signal": name, "reason": cut(reason, MAX_REJECTED_TEXT), "at": at.isoformat()})
         del self.rejected[:-MAX_REJECTED]
+
+    def keep_unsent(self, row: Json) -> None:
+        """Keep that a notification couldn't be sent: the last 50."""
+        self.unsent.append(row)
+        del self.unsent[:-MAX_REJECTED]

@@ -22,10 +22,11 @@ with workflow.unsafe.imports_passed_through():
         bounded_details,
         cut,
         payload_size,
+        told,
     )
     from perdure.errors import LimitExceeded
     from perdure.workflows import budget, details, requests
-    from perdure.workflows.effects import told
+    from perdure.workflows.cancelling import cancelled, raise_if_cancelled
     from perdure.workflows.retries import next_retries
     from perdure.workflows.schedule import segments
     from perdure.workflows.sizes import MAX_ENTRY
@@ -197,22 +198,9 @@ def _outcome_entry(outcome: CallOutcome) -> Json:
     }
     if outcome.parts:
         return row | {"parts": outcome.parts}
-    content = (outcome.model_extra or {}).get("content")
-    return row | ({"text": outcome.text} if content is None else {"content": content})
+    return row | ({"content": outcome.result[0]} if outcome.result else {"text": outcome.text})
 
 
 def failure_of(fault: Fault) -> ApplicationError:
     """What a run ends with where the agent itself ended it."""
     return ApplicationError(cut(fault.message), *bounded_details(fault.details), type=fault.type, non_retryable=True)
-
-
-def cancelled() -> bool:
-    """Whether the run's cancellation was asked for. An await that absorbed the cancel doesn't hide it."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
-
-
-def raise_if_cancelled() -> None:
-    """End the run if its cancellation was asked for."""
-    if cancelled():
-        raise asyncio.CancelledError

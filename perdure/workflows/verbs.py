@@ -1,79 +1,102 @@
-"""What people and other systems send while a run is open: checks it, applies it, and keeps what can't be used."""
+"""What people and other systems send while a run is open, as it arrives: checked, put in line, answered.
+
+Decisions on one call are looked at one after the other, in the order of their arrival: who comes while an earlier one
+is being verified waits for its end. See `deciding`.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from perdure.contracts import Complete, Decide, Decided, PlannedCall
-    from perdure.errors import AlreadyDecided, InvalidRequest, NotAllowed
-    from perdure.workflows import decisions, requests
-    from perdure.workflows.decisions import MAX_REASON, Waiting
+    from perdure.contracts import MAX_PAYLOAD, Complete, Decide, Decided, VerbName, payload_size
+    from perdure.errors import AlreadyDecided, InvalidRequest, PerdureError
+    from perdure.workflows import decisions
+    from perdure.workflows.decisions import Arrival, Via, Waiting, Who
     from perdure.workflows.entry import one_argument
     from perdure.workflows.state import RunState
+    from perdure.workflows.tokens import check_token
 
-Via = Literal["update", "signal"]
-Verb = Literal["approve", "deny"]
+MAX_REFUSED = 20
+"""Decisions on one call that came to nothing and are kept in the audit. Further updates are refused unrecorded."""
 
 
-def check_decide(state: RunState, verb: Verb, raw: tuple[Any, ...]) -> tuple[Decide, Waiting]:
-    """The argument and what it decides. Raises what the sender is told; changes nothing."""
-    sent = one_argument(raw, Decide)
-    waiting = decisions.find(state.waiting, state.decided, sent.call, "approval")
+def check(state: RunState, verb: VerbName, raw: tuple[Any, ...]) -> None:
+    """Raise what the sender of an update is told; nothing is recorded then, and nothing changed.
+
+    One that comes too late is let through and told so by the handler, which can keep it in the audit.
+    """
+    try:
+        _checked(state, verb, raw, "update")
+    except AlreadyDecided:
+        place = one_argument(raw, Complete if verb == "complete" else Decide).call
+        if state.done or state.refused.get(place, 0) >= MAX_REFUSED:
+            raise
+
+
+def arrive(state: RunState, verb: VerbName, raw: tuple[Any, ...], via: Via) -> Arrival:
+    """Put a decision in line. Raises what the sender is told."""
+    try:
+        arrival, waiting = _checked(state, verb, raw, via)
+    except AlreadyDecided as error:
+        keep_refused(state, verb, one_argument(raw, Complete if verb == "complete" else Decide), via, error)
+        raise
+    waiting.arrived.append(arrival)
+    return arrival
+
+
+async def by_update(state: RunState, verb: VerbName, raw: tuple[Any, ...]) -> Decided:
+    """Put a decision in line and wait for its answer."""
+    arrival = arrive(state, verb, raw, "update")
+    await workflow.wait_condition(lambda: arrival.answer is not None)
+    if isinstance(arrival.answer, Decided):
+        return arrival.answer
+    raise arrival.answer or InvalidRequest("no answer")
+
+
+def refuse(state: RunState, arrival: Arrival, error: PerdureError) -> None:
+    """Answer a decision that came to nothing; keep it in the audit, and a signal in `rejected`."""
+    arrival.answer = error
+    keep_refused(state, arrival.verb, arrival.sent, arrival.via, error)
+    if arrival.via == "signal":
+        state.reject(arrival.verb, str(error), workflow.now())
+
+
+def keep_refused(state: RunState, verb: VerbName, sent: Decide | Complete, via: Via, error: PerdureError) -> None:
+    """Keep a decision that came to nothing in the audit, as far as there aren't many of one call."""
+    count = state.refused[sent.call] = state.refused.get(sent.call, 0) + 1
+    if count <= MAX_REFUSED:
+        row = {"at": workflow.now().isoformat(), "event": "refused", "call": sent.call, "decision": verb}
+        state.audit.append(row | {"claimed_by": sent.by, "via": via, "reason": f"{error.type}: {error}"})
+
+
+def _checked(state: RunState, verb: VerbName, raw: tuple[Any, ...], via: Via) -> tuple[Arrival, Waiting]:
+    sent = one_argument(raw, Complete if verb == "complete" else Decide)
+    waiting = decisions.find(state.waiting, state.decided, sent.call, verb)
     if waiting.resolution is not None:
         raise AlreadyDecided(f"call {sent.call!r} is already decided: {waiting.resolution.outcome}")
-    if len(sent.reason) > MAX_REASON:
-        raise InvalidRequest(f"the reason has {len(sent.reason)} characters; it may have {MAX_REASON}")
-    if verb == "deny" and sent.args is not None:
-        raise InvalidRequest("deny takes no args")
-    decisions.check_vote(waiting, sent.by, sent.args)
-    return sent, waiting
+    arrival = Arrival(verb, sent, via, workflow.now())
+    _check_shape(arrival)
+    if state.plan is not None and state.plan.verifies:
+        if not sent.token:
+            raise InvalidRequest(f"call {sent.call!r} can't be decided without a 'token' that shows who you are")
+        if not state.plan.encrypts:
+            check_token(sent.token, decisions.token_use(waiting, arrival, workflow.info().workflow_id))
+    elif sent.token:
+        raise InvalidRequest("this app has no verifier, so nobody can check a 'token': leave it out")
+    else:
+        decisions.check_right(waiting, Who(sent.by), arrival, state.started_by)
+    return arrival, waiting
 
 
-def decide(state: RunState, verb: Verb, raw: tuple[Any, ...], via: Via, edited: PlannedCall | None = None) -> Decided:
-    """Apply a decision."""
-    sent, waiting = check_decide(state, verb, raw)
-    before = waiting.call
-    answer = (
-        decisions.deny(waiting, sent.reason)
-        if verb == "deny"
-        else decisions.approve(waiting, sent.by, sent.reason, edited)
-    )
-    more = {"args": edited.args, "original_args": before.args} if edited else {}
-    state.note(answer.outcome, before, workflow.now(), by=sent.by, claimed=True, via=via, reason=sent.reason, **more)
-    if waiting.resolution is not None:
-        state.decided[sent.call] = waiting.resolution.outcome
-    return answer
-
-
-async def decide_with_edit(state: RunState, raw: tuple[Any, ...]) -> Decided:
-    """Approve other arguments: they are checked first, and what waits may be decided by somebody else meanwhile."""
-    sent, waiting = check_decide(state, "approve", raw)
-    if sent.args is None:
-        return decide(state, "approve", raw, "update")
-    checked = await requests.check_edit(state, waiting.call, sent.args)
-    if checked.call is None:
-        raise NotAllowed(f"the arguments for call {sent.call!r} are refused: {checked.problem}")
-    return decide(state, "approve", raw, "update", edited=checked.call)
-
-
-def check_complete(state: RunState, raw: tuple[Any, ...]) -> tuple[Complete, Waiting]:
-    """The argument and what it completes. Raises what the sender is told; changes nothing."""
-    sent = one_argument(raw, Complete)
-    waiting = decisions.find(state.waiting, state.decided, sent.call, "result")
-    if waiting.resolution is not None:
-        raise AlreadyDecided(f"call {sent.call!r} already has its result")
-    if sent.error is not None and sent.result is not None:
+def _check_shape(arrival: Arrival) -> None:
+    if isinstance(arrival.sent, Decide):
+        if arrival.verb == "deny" and arrival.sent.args is not None:
+            raise InvalidRequest("deny takes no args")
+        return
+    if arrival.sent.error is not None and arrival.sent.result is not None:
         raise InvalidRequest("complete takes a result or an error, not both")
-    return sent, waiting
-
-
-def complete(state: RunState, raw: tuple[Any, ...], via: Via) -> Decided:
-    """Apply a result."""
-    sent, waiting = check_complete(state, raw)
-    answer = decisions.complete(waiting, sent.result, sent.error)
-    state.decided[sent.call] = "completed"
-    state.note("completed", waiting.call, workflow.now(), by=sent.by, claimed=True, via=via, reason=sent.error)
-    return answer
+    if (size := payload_size(arrival.sent.result)) > MAX_PAYLOAD:
+        raise InvalidRequest(f"the result has {size} bytes; it may have {MAX_PAYLOAD}. Send a reference to it")

@@ -7,79 +7,171 @@ import asyncio
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from perdure.contracts import ApprovalTerms, CallOutcome, Fault, PlannedCall
-    from perdure.workflows import decisions, details, requests
+    from perdure.contracts import ApprovalTerms, CallOutcome, Fault, Json, PlannedCall, told
+    from perdure.errors import AlreadyDecided, NotPending
+    from perdure.workflows import asides, decisions, details, requests
+    from perdure.workflows.cancelling import raise_if_cancelled
+    from perdure.workflows.deciding import consider
     from perdure.workflows.decisions import Resolution, Waiting
-    from perdure.workflows.effects import told
+    from perdure.workflows.notices import fitting, notify
     from perdure.workflows.state import RunState
+    from perdure.workflows.verbs import refuse
 
 
 async def decided_call(state: RunState, call: PlannedCall) -> CallOutcome:
     """Wait for what a call needs, then run it, or answer it. Raises `CancelledError` while it waits."""
-    resolution, waiting = await _resolution(state, call)
-    now = workflow.now()
+    waiting = await _decided(state, call)
+    outcome = await _outcome(state, waiting)
+    return outcome.model_copy(update={"key": call.key})  # an edit gave it another
+
+
+async def _outcome(state: RunState, waiting: Waiting) -> CallOutcome:
+    call, resolution = waiting.call, waiting.resolution or Resolution("expired")
     match resolution.outcome:
         case "approved":
-            state.decided[call.key] = "approved"
-            outcome = await requests.tool_call(state, resolution.call or call, approved=True)
-            state.note("ran", call, workflow.now(), outcome=outcome.kind)
-            if outcome.kind == "needs_approval":
-                return told(call, "failed", "The tool asked for approval again, although it was approved.")
-            return await decided_call(state, asked_by_tool(call, outcome)) if outcome.kind == "deferred" else outcome
+            return await _run(state, waiting)
         case "denied":
             return told(call, "denied", resolution.reason or "The call was denied.")
         case "expired":
-            error = Fault(type="ApprovalExpired", message=f"nobody decided call {call.key} of {call.tool!r} in time")
-            fails = waiting.terms.on_expiry == "fail"
-            state.note("expired", call, now, level=waiting.level)
-            return told(call, "expired", decisions.expired_text(waiting), error if fails else None)
+            return told(call, "expired", decisions.expired_text(waiting), _expiry_fault(waiting))
         case "failed":
             return told(call, "failed", resolution.reason)
         case "completed":
-            return told(call, "returned", "").model_copy(update={"content": resolution.result})
+            return told(call, "returned", "").model_copy(update={"result": [resolution.result]})
 
 
-async def _resolution(state: RunState, call: PlannedCall) -> tuple[Resolution, Waiting]:
+async def _run(state: RunState, waiting: Waiting) -> CallOutcome:
+    call, began = waiting.call, workflow.now()
+    outcome = await requests.tool_call(state, call, approved_by=waiting.votes)
+    state.note("ran", call, workflow.now(), began=began.isoformat(), outcome=outcome.kind)
+    if outcome.kind == "needs_approval":
+        return told(call, "failed", "The tool asked for approval again, although it was approved.")
+    return await decided_call(state, asked_by_tool(call, outcome)) if outcome.kind == "deferred" else outcome
+
+
+def _expiry_fault(waiting: Waiting) -> Fault | None:
+    """What ends the run, where its policy says that an expiry does."""
+    call = waiting.call
+    if waiting.kind == "approval" and waiting.terms.on_expiry == "fail":
+        return Fault(type="ApprovalExpired", message=f"nobody decided call {call.key} of {call.tool!r} in time")
+    if waiting.kind != "approval" and call.options.on_timeout == "fail":
+        return Fault(type="ToolTimeout", message=f"no result of call {call.key} of {call.tool!r} came in time")
+    return None
+
+
+async def _decided(state: RunState, call: PlannedCall) -> Waiting:
+    """The call with its resolution, once there is one."""
     waiting = decisions.asked(call, workflow.now())
     state.waiting[call.key] = waiting
     state.decided.pop(call.key, None)
-    state.note("asked", call, waiting.asked_at, kind=waiting.kind, args=call.args, approvers=waiting.terms.approvers)
+    _note_asked(state, waiting)
     details.waits(state)
+    notify(state, waiting, "asked", waiting.asked_at)
+    handing = asyncio.create_task(_hand_over(state, waiting)) if call.dispatch and waiting.kind != "approval" else None
     try:
         while waiting.resolution is None:
-            await _decided_or_expired(state, waiting)
+            await _next(state, waiting)
     except asyncio.CancelledError:
-        _leave(state, waiting, "cancelled")
+        _leave(state, waiting, "cancelled", handing)
         raise
-    _leave(state, waiting, waiting.resolution.outcome)
-    return waiting.resolution, waiting
+    _leave(state, waiting, waiting.resolution.outcome, handing)
+    return waiting
 
 
-def _leave(state: RunState, waiting: Waiting, how: str) -> None:
-    del state.waiting[waiting.call.key]
-    state.decided.setdefault(waiting.call.key, how)
-    details.show(state)
+def _note_asked(state: RunState, waiting: Waiting) -> None:
+    state.note(
+        "asked",
+        waiting.call,
+        waiting.asked_at,
+        kind=waiting.kind,
+        rule=waiting.terms.rule,
+        args=fitting(waiting.call.args),
+        approvers=waiting.terms.approvers,
+        quorum=waiting.terms.quorum if waiting.terms.quorum > 1 else None,
+        expires_at=waiting.expires_at.isoformat() if waiting.expires_at else None,
+    )
 
 
-async def _decided_or_expired(state: RunState, waiting: Waiting) -> None:
-    """Wait until there is a resolution; at the expiry, escalate or resolve as expired. A decision wins a tie."""
-    left = None if waiting.expires_at is None else waiting.expires_at - workflow.now()
+def _leave(state: RunState, waiting: Waiting, how: str, handing: asyncio.Task[None] | None) -> None:
+    """It waits no longer. Whoever is still in line is told so."""
+    now, resolution = workflow.now(), waiting.resolution
+    del state.waiting[waiting.key]
+    state.decided[waiting.key] = how
+    if handing is not None:
+        handing.cancel()
+    if how in ("expired", "cancelled"):
+        state.note(how, waiting.call, now, level=waiting.level)
+    late = AlreadyDecided(f"call {waiting.key!r} is already decided: {how}")
+    for arrival in waiting.arrived:
+        refuse(state, arrival, NotPending("the run is being cancelled") if how == "cancelled" else late)
+    who = Resolution("expired") if resolution is None else resolution
+    notify(state, waiting, "decided", now, outcome=how, by=who.by, verified=who.verified, reason=who.reason)
+    details.waits(state)
+
+
+async def _next(state: RunState, waiting: Waiting) -> None:
+    """Wait for what comes next, and deal with it. What arrived by the expiry counts, however late it is looked at."""
+    moment = waiting.next_moment
+    if not await _something(waiting, None if moment is None else (moment - workflow.now()).total_seconds()):
+        raise_if_cancelled()
+    now, expires = workflow.now(), waiting.expires_at
+    if waiting.resolution is not None:
+        return
+    if waiting.arrived and (expires is None or waiting.arrived[0].at <= expires):
+        await consider(state, waiting, waiting.arrived.popleft())
+        details.waits(state)
+    elif expires is not None and expires <= now:
+        _expire(state, waiting)
+    elif waiting.reminders and waiting.reminders[0] <= now:
+        waiting.reminders = [moment for moment in waiting.reminders if moment > now]
+        state.note("reminded", waiting.call, now)
+        notify(state, waiting, "reminded", now)
+
+
+async def _something(waiting: Waiting, seconds: float | None) -> bool:
+    """Whether anything came before the time was over."""
+
+    def came() -> bool:
+        return bool(waiting.arrived) or waiting.resolution is not None
+
+    if came() or (seconds is not None and seconds <= 0):
+        return came()
     try:
-        await workflow.wait_condition(lambda: waiting.resolution is not None, timeout=left)
+        await workflow.wait_condition(came, timeout=seconds)
     except TimeoutError:
-        if waiting.resolution is not None:
-            return
-        if decisions.escalated(waiting, workflow.now()):
-            state.note("escalated", waiting.call, workflow.now(), approvers=waiting.terms.approvers)
-            details.waits(state)
-        else:
-            waiting.resolution = Resolution("expired")
+        return came()
+    return True
+
+
+def _expire(state: RunState, waiting: Waiting) -> None:
+    now = workflow.now()
+    if not decisions.escalated(waiting, now):
+        waiting.resolution = Resolution("expired")
+        return
+    state.note("escalated", waiting.call, now, approvers=waiting.terms.approvers, level=waiting.level)
+    notify(state, waiting, "escalated", now)
+    details.waits(state)
+
+
+async def _hand_over(state: RunState, waiting: Waiting) -> None:
+    """Hand the call to the outside. Where that can't be done, it fails instead of waiting for nobody."""
+    try:
+        problem = await asides.dispatch(state, waiting)
+    except asyncio.CancelledError:
+        return  # its result came first, or nobody waits any more
+    state.note("dispatched" if not problem else "not dispatched", waiting.call, workflow.now(), reason=problem)
+    if problem and waiting.resolution is None:
+        text = "The call could not be handed over to who makes it. It may have been made: check before you repeat it."
+        waiting.resolution = Resolution("failed", text)
 
 
 def asked_by_tool(call: PlannedCall, outcome: CallOutcome) -> PlannedCall:
-    """The call of a tool that itself asked for approval, or for a result from outside."""
-    terms = ApprovalTerms(rule="asked by the tool")
+    """The call of a tool that itself asked for approval, or for a result from outside. Its policy's terms apply."""
     action = "approve" if outcome.kind == "needs_approval" else outcome.metadata.get("action", "external")
     metadata = {name: value for name, value in outcome.metadata.items() if name != "action"}
-    update = {"action": action, "approval": terms if action == "approve" else None, "metadata": metadata}
+    update: Json = {"action": action, "metadata": metadata}
+    if schema := metadata.pop("result_schema", None):
+        update |= {"checked": True, "result_schema": schema}
+    if call.approval is None:
+        update["approval"] = ApprovalTerms(rule="asked by the tool")
     return call.model_copy(update=update)

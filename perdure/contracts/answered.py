@@ -1,0 +1,90 @@
+"""What a run answers: its result, its queries, its updates."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any, Literal
+
+from pydantic import SerializerFunctionWrapHandler, model_serializer
+
+from perdure.contracts.base import Compact, Json, Recorded, is_empty
+
+
+class Usage(Compact):
+    """Tokens, requests and cost, of a step or added up. Fields as in Pydantic AI's `RunUsage`."""
+
+    requests: int = 0
+    tool_calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    cost: Decimal | None = None
+    """US dollars; absent = unknown, which isn't zero."""
+    unpriced_requests: int = 0
+    """Requests whose cost is unknown."""
+    more: dict[str, float] = {}
+    """Every other counter of Pydantic AI's usage that isn't zero, by its name."""
+    details: dict[str, int] = {}
+
+    @model_serializer(mode="wrap")
+    def _without_empty(self, handler: SerializerFunctionWrapHandler) -> Json:
+        return {name: value for name, value in handler(self).items() if not is_empty(value) and value not in (0, 0.0)}
+
+
+class Output(Recorded):
+    """A run's output, as JSON, with the name of its type where the agent has several."""
+
+    value: Any = None
+    type: str | None = None
+
+
+class RunResult(Recorded):
+    """What the workflow returns."""
+
+    output: Any = None
+    output_type: str | None = None
+    usage: Usage = Usage()
+    turns: int = 1
+    steps: int = 0
+    audit: list[Json] = []
+
+
+class Decided(Recorded):
+    """The answer of an update that decided something."""
+
+    call: str
+    """The key from now on: edited arguments are shown under another one."""
+    outcome: Literal["approved", "denied", "completed", "voted", "edited"]
+    needed: int = 0
+    """Votes that are still needed."""
+
+
+class StatusView(Recorded):
+    """The answer of the query `status`."""
+
+    state: Literal["running", "waiting", "idle", "closing", "done"]
+    agent: str
+    version: str
+    model: str
+    turn: int
+    step: int
+    usage: Usage
+    open_calls: list[Json] = []
+    pending: list[Json] = []
+    queue: int = 0
+    rejected: list[Json] = []
+    """Signals that couldn't be used, with the reason: the last 50."""
+    rejected_count: int = 0
+    unsent: list[Json] = []
+    """Notifications that couldn't be sent, with the reason: the last 50."""
+
+
+class TranscriptPage(Recorded):
+    """The answer of the query `transcript`: entries from `start` on, at least one where there is one."""
+
+    start: int = 0
+    entries: list[Json] = []
+    total: int = 0
+    digest: str = ""
+    """Digest of the whole transcript."""

@@ -1,0 +1,98 @@
+"""What every model on the wire shares: how it is read, written, measured and cut."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, ValidationError, model_serializer
+from pydantic_core import to_json
+
+WORKFLOW_TYPE = "AgentWorkflow"
+"""The one workflow type, for every agent."""
+TASK_QUEUE = "perdure"
+"""The task queue of workers and clients that name none."""
+TOOL_ACTIVITY_PREFIX = "tool:"
+"""A tool call's activity type is this and the tool's name."""
+Json = dict[str, Any]
+"""A JSON object that is carried, never looked into."""
+SEARCH_ATTRIBUTES = ("AgentName", "AgentStatus", "AgentWaiting")
+"""The search attributes that a run sets. `AgentWaiting` is a KeywordList, the others are Keywords."""
+KEYWORD_LISTS = ("AgentWaiting",)
+MAY_HAVE_RUN = "It may or may not have run. Check before you repeat it."
+"""What the model is told of a call whose attempt was lost."""
+MAX_TEXT = 20_000
+"""Characters of an error in history."""
+MAX_DETAILS = 100_000
+"""Bytes of the details of an error in history."""
+MAX_PAYLOAD = 1_500_000
+"""Bytes of one payload that perdure writes. Temporal refuses 2 MB, summed over a command's payloads."""
+
+
+def canonical(value: Any) -> bytes:
+    """The one way to write `value` (JSON) as bytes: sorted keys, no spaces, UTF-8. Runs anywhere."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+
+def payload_size(value: Any) -> int:
+    """Bytes of `value` (JSON or a model) as a payload."""
+    return len(to_json(value))
+
+
+def validation_problems(error: ValueError, root: str) -> str:
+    """What a Pydantic `ValidationError` says, in one line: `root.field: message; …`."""
+    if not isinstance(error, ValidationError):
+        return f"{root}: {error}"
+    rows = error.errors(include_url=False, include_context=False)
+    return "; ".join(f"{'.'.join(map(str, (root, *row['loc'])))}: {row['msg']}" for row in rows[:10])
+
+
+def cut(text: str, limit: int = MAX_TEXT) -> str:
+    """`text`, cut to `limit` characters with a note of how much is missing."""
+    return text if len(text) <= limit else f"{text[:limit]}… ({len(text) - limit} more characters)"
+
+
+def bounded_details(details: Sequence[Any]) -> list[Any]:
+    """The details of a failure, or none where they are too large or can't be written: a failure must always fit."""
+    try:
+        return list(details) if payload_size(list(details)) <= MAX_DETAILS else []
+    except ValueError:
+        return []
+
+
+def args_digest(value: Any) -> str:
+    """The digest of what a decision is about (JSON): SHA-256 of its canonical form, in hex."""
+    return hashlib.sha256(canonical(value)).hexdigest()
+
+
+def chain_digest(digest: str, entry: Json) -> str:
+    """The digest of a transcript that had `digest` and got `entry`: chained SHA-256, in hex."""
+    return hashlib.sha256(digest.encode() + canonical(entry)).hexdigest()
+
+
+def is_empty(value: Any) -> bool:
+    """Whether a field of a `Compact` model isn't written."""
+    return value is None or value is False or (isinstance(value, str | list | dict) and not value)
+
+
+class Sent(BaseModel):
+    """What a person or program sends. Unknown fields are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Recorded(BaseModel):
+    """What is in history or answered. Unknown fields are kept."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+
+class Compact(Recorded):
+    """What is in history many times: empty fields aren't written. So no field may default to anything that is empty
+    and mean something else by it."""
+
+    @model_serializer(mode="wrap")
+    def _without_empty(self, handler: SerializerFunctionWrapHandler) -> Json:
+        return {name: value for name, value in handler(self).items() if not is_empty(value)}

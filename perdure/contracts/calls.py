@@ -1,0 +1,125 @@
+"""A tool call on the wire: how it was planned, and what became of it."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import field_validator
+
+from perdure.contracts.answered import Usage
+from perdure.contracts.base import Compact, Json, cut
+
+
+class Fault(Compact):
+    """Why a run ends, as data: what is raised loses its details at the activity boundary."""
+
+    type: str
+    message: str = ""
+    details: list[Any] = []
+
+
+Effect = Literal["unsafe", "idempotent", "safe"]
+"""What it means to run a tool again. `unsafe`: never; `idempotent`: with the same key; `safe`: freely."""
+OnTimeout = Literal["report", "retry", "fail"]
+Action = Literal["run", "approve", "external", "question", "unknown"]
+OutcomeKind = Literal[
+    "returned", "retried", "failed", "denied", "expired", "cancelled", "unknown", "needs_approval", "deferred"
+]
+
+
+class CallOptions(Compact):
+    """How Temporal runs a tool call, resolved from its `ToolPolicy` when it was planned. Seconds throughout."""
+
+    effect: Effect = "unsafe"
+    timeout: float | None = None
+    """The tool's own time, kept in the activity; `None` = none."""
+    start_to_close: float = 3605.0
+    """Temporal's time for one attempt, a few seconds more than `timeout`."""
+    heartbeat: float = 30.0
+    schedule_to_start: float | None = None
+    attempts: int = 1
+    backoff: float = 1.0
+    """First interval between attempts; doubles, at most 60."""
+    on_timeout: OnTimeout = "report"
+    sequential: bool = False
+    task_queue: str | None = None
+    grace: float = 3.0
+    """Time a cancelled tool has before it is given up."""
+
+
+class ApprovalTerms(Compact):
+    """Who may let a call run, and until when, as it was planned. Seconds throughout."""
+
+    rule: str = ""
+    """Where the gate comes from: the policy's pattern, `requires_approval`, or that the tool asked."""
+    approvers: list[str] = []
+    """Names, or `group:<name>`; empty = anyone."""
+    quorum: int = 1
+    expires_after: float | None = None
+    on_expiry: Literal["deny", "fail", "escalate"] = "deny"
+    escalate_to: ApprovalTerms | None = None
+    reminders: list[float] = []
+    allow_edit: bool = False
+    forbid_self: bool = False
+
+
+class PlannedCall(Compact):
+    """One tool call, as `model_request` planned it."""
+
+    key: str
+    """`step.call-digest`: unique in the run, and bound to the tool and arguments that were seen."""
+    tool_call_id: str
+    tool: str
+    args: Any = {}
+    """The canonical JSON of the validated arguments: what was seen is what runs."""
+    action: Action = "run"
+    options: CallOptions = CallOptions()
+    approval: ApprovalTerms | None = None
+    """The terms of its policy, or of what gates it. They apply when the call is gated, now or by its tool."""
+    wait: float | None = None
+    """Seconds that a result from outside is waited for; absent = for ever."""
+    dispatch: bool = False
+    """Where it waits for a result from outside, the activity `dispatch` hands it over."""
+    checked: bool = False
+    """A result from outside has a type or schema: the activity `check_result` compares."""
+    result_schema: Json = {}
+    """The schema, where it isn't the policy's."""
+    metadata: Json = {}
+
+    @field_validator("action", mode="before")
+    @classmethod
+    def _known_action(cls, value: Any) -> Any:
+        return value if value in ("run", "approve", "external", "question") else "unknown"
+
+
+class CallOutcome(Compact):
+    """What became of one call. Every planned call gets exactly one."""
+
+    key: str
+    tool_call_id: str
+    tool: str
+    kind: OutcomeKind
+    parts: list[Json] = []
+    """Pydantic AI's message parts, verbatim; empty where the workflow wrote the outcome, then `text` is told."""
+    text: str = ""
+    charged: bool = False
+    """A `retried` that uses one of the tool's retries."""
+    result: list[Any] = []
+    """One item, where the result came from outside: the result."""
+    usage: Usage = Usage()
+    error: Fault | None = None
+    """Ends the run after the sibling calls have ended."""
+    metadata: Json = {}
+
+    @field_validator("kind", mode="before")
+    @classmethod
+    def _known_kind(cls, value: Any) -> Any:
+        known = ("returned", "retried", "denied", "expired", "cancelled", "unknown", "needs_approval", "deferred")
+        return value if value in known else "failed"
+
+
+def told(call: PlannedCall, kind: OutcomeKind, text: str, error: Fault | None = None) -> CallOutcome:
+    """An outcome in our own words: `text` is what the model is told. Runs anywhere."""
+    return CallOutcome(
+        key=call.key, tool_call_id=call.tool_call_id, tool=call.tool, kind=kind, text=cut(text), error=error
+    )

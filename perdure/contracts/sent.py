@@ -1,0 +1,87 @@
+"""What people and programs send: the start of a run, and what its verbs and queries take."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from perdure.contracts.base import Sent
+
+MAX_NAME = 200
+MAX_REASON = 10_000
+MAX_TOKEN = 8_000
+"""Characters of what people send: a name or key, a reason, a token."""
+
+
+class Limits(BaseModel):
+    """What a run may use. `None` = no limit."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    requests: int | None = Field(default=50, ge=0)
+    """Model requests. The default is Pydantic AI's own (`UsageLimits.request_limit`)."""
+    tool_calls: int | None = Field(default=None, ge=0)
+    """Tool calls, counted before a step's calls start: a step that would go over runs none of them."""
+    input_tokens: int | None = Field(default=None, ge=0)
+    output_tokens: int | None = Field(default=None, ge=0)
+    total_tokens: int | None = Field(default=None, ge=0)
+    request_input_tokens: int | None = Field(default=None, ge=0)
+    """Input tokens of one model request, checked before it is sent where the model can count, else after."""
+    cost: Decimal | None = Field(default=None, ge=0)
+    """US dollars, as priced by Pydantic AI. A request whose cost is unknown fails the run while this is set."""
+    deadline: timedelta | None = Field(default=None, gt=timedelta(0))
+    """Time from the start of the run, by workflow time."""
+
+
+class RunRequest(Sent):
+    """The one argument of a start: `{"agent": "support", "prompt": "…"}` is enough."""
+
+    agent: str
+    prompt: str | list[Any]
+    """Text, or a list of text and Pydantic AI's content parts as JSON (`{"kind": "image-url", "url": "…"}`)."""
+    params: Any = None
+    """What the agent's `deps` factory gets, checked against its `params_type`. In history: no secrets."""
+    model: str | None = None
+    """A key of the agent's `models`; absent = the agent's own model."""
+    limits: Limits | None = None
+    """Only fields that are set count, and they may only lower the agent's."""
+    by: str = Field(default="", max_length=MAX_NAME)
+    """Who starts the run, as the program that starts it says. An approval with `forbid_self` refuses this name."""
+    metadata: dict[str, Any] = {}
+    """Free JSON, given to tools as `current_call().metadata`."""
+
+
+class Verb(Sent):
+    """What every decision holds."""
+
+    call: str = Field(max_length=MAX_NAME)
+    """The whole key, as `pending` shows it."""
+    by: str = Field(default="", max_length=MAX_NAME)
+    """Who decides: a claim, and marked so. With a verifier it may be left out; if it is there, the token must agree."""
+    token: str = Field(default="", max_length=MAX_TOKEN)
+    """Shows who decides, where the app has a verifier. Recorded in history: see `docs/approvals.md`."""
+
+
+class Decide(Verb):
+    """The argument of `approve` and `deny`."""
+
+    reason: str = Field(default="", max_length=MAX_REASON)
+    args: dict[str, Any] | None = None
+    """`approve` only: other arguments than those that were asked for, where the policy allows it."""
+
+
+class Complete(Verb):
+    """The argument of `complete`: the result of a call that is made outside."""
+
+    result: Any = None
+    error: str | None = Field(default=None, max_length=MAX_REASON)
+
+
+class TranscriptQuery(Sent):
+    """The argument of the query `transcript`; may be absent."""
+
+    start: int = Field(default=0, ge=0)
+    max_bytes: int = Field(default=1_500_000, ge=1, le=1_800_000)

@@ -1,0 +1,157 @@
+"""The arguments and answers of the activities."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from perdure.contracts.answered import Output, Usage
+from perdure.contracts.base import Compact, Json
+from perdure.contracts.calls import Fault, PlannedCall
+from perdure.contracts.sent import Limits
+
+
+class RetryState(Compact):
+    """How often the model was asked to mend something. These counts are the workflow's, not the activity attempts."""
+
+    tools: dict[str, int] = {}
+    """By tool name: steps in a row in which a call of it failed."""
+    output: int = 0
+    """Output retries used."""
+    refused: list[str] = []
+    """Tools that have spent the one free refusal of a call made before they were loaded."""
+
+
+class StepRetries(Compact):
+    """What a step's answer adds to `RetryState`."""
+
+    failed: list[str] = []
+    output: int = 0
+    refused: list[str] = []
+
+
+class Step(Compact):
+    """The answer of `model_request`: one model response and the plan for it."""
+
+    entry: Json | None = None
+    """The transcript's entry: `{"kind": "response", "response": …}` with the model's response verbatim, and
+    `request_parts` where the request's parts as sent aren't what the transcript gives. Absent where a hook refused to
+    ask the model."""
+    calls: list[PlannedCall] = []
+    parts: list[Json] = []
+    """Answers that need no call: bad arguments, unknown tools, output tools, feedback."""
+    settle: Literal["now", "after_calls"] = "now"
+    """`after_calls`: there are output calls beside others; `settle` decides on them when the others have ended."""
+    outputs: list[Json] = []
+    """With `after_calls`: `tool_call_id` and `tool` of each output call, which need an answer whatever happens."""
+    retried: bool = False
+    """A call of the step has bad arguments, so that the model has to mend it before an output counts."""
+    output: Output | None = None
+    error: Fault | None = None
+    retries: StepRetries = StepRetries()
+    usage: Usage = Usage()
+    model: str | None = None
+    finish_reason: str | None = None
+
+
+class Settlement(Compact):
+    """The answer of `settle`: what the output calls of a step came to, after its other calls."""
+
+    parts: list[Json] = []
+    output: Output | None = None
+    error: Fault | None = None
+    retries: StepRetries = StepRetries()
+    usage: Usage = Usage()
+
+
+class RunPlan(Compact):
+    """The answer of `prepare_run`: what the worker knows of the agent."""
+
+    agent: str
+    version: str = ""
+    model: str = ""
+    limits: Limits = Limits()
+    max_parallel_calls: int = 16
+    search_attributes: list[str] = []
+    """The names that may be upserted: registered, and with the right type."""
+    model_timeout: float = 600.0
+    """Seconds for one model request (start to close)."""
+    model_attempts: int = 5
+    verifies: bool = False
+    """The app has a verifier: only verified people decide."""
+    encrypts: bool = False
+    """The worker's data converter has a codec, so that a token isn't written to history in clear."""
+    notifies: bool = False
+    """The app has a notifier."""
+    warnings: list[str] = []
+
+
+class Mark(Compact):
+    """A place in the transcript: how many entries come before it and their digest."""
+
+    length: int = 0
+    digest: str = ""
+
+
+class Seen(Compact):
+    """What an activity needs to have the transcript: a place that a worker may hold, and what came since.
+
+    `tail` is absent where it would be too large; the activity then asks the workflow by query.
+    """
+
+    base: Mark
+    tail: list[Json] | None = None
+    until: Mark
+    """The place after `tail`."""
+
+
+class StepInput(Compact):
+    """The argument of `model_request`."""
+
+    agent: str
+    seen: Seen
+    step: int
+    model: str | None = None
+    retries: RetryState = RetryState()
+    usage: Usage = Usage()
+    request_input_tokens: int | None = None
+    run_id: str = ""
+    """The first run id of the chain."""
+
+
+class SettleInput(StepInput):
+    """The argument of `settle`."""
+
+    retried: bool = False
+    """A call of the step has to be mended by the model, so its output isn't used."""
+
+
+class ToolInput(Compact):
+    """The argument of `tool:<name>`."""
+
+    agent: str
+    seen: Seen
+    step: int
+    call: PlannedCall
+    model: str | None = None
+    retries: RetryState = RetryState()
+    usage: Usage = Usage()
+    run_id: str = ""
+    idempotency_key: str = ""
+    approved: bool = False
+    """A decision to run this call is recorded. Without it the activity refuses a gated call."""
+    approved_by: list[str] = []
+    """Who approved it."""
+
+
+class EditInput(StepInput):
+    """The argument of `check_edit`."""
+
+    call: PlannedCall
+    args: dict[str, Any]
+
+
+class EditCheck(Compact):
+    """The answer of `check_edit`: the call with its new arguments, or why they are refused."""
+
+    call: PlannedCall | None = None
+    problem: str = ""

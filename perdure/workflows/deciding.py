@@ -1,0 +1,94 @@
+"""One decision in its turn: who sends it, whether they may, whether what they send is valid, and what it comes to."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from temporalio import workflow
+
+with workflow.unsafe.imports_passed_through():
+    from perdure.contracts import Complete, Decide, Decided, PlannedCall
+    from perdure.errors import AlreadyDecided, InvalidRequest, NotAllowed, NotPending, PerdureError
+    from perdure.workflows import asides, decisions
+    from perdure.workflows.decisions import Arrival, Waiting, Who
+    from perdure.workflows.state import RunState
+    from perdure.workflows.verbs import refuse
+
+
+async def consider(state: RunState, waiting: Waiting, arrival: Arrival) -> None:
+    """Check a decision, apply it, answer it. Raises `CancelledError`; then it is answered, too."""
+    try:
+        arrival.answer = await _decide(state, waiting, arrival)
+    except PerdureError as error:
+        refuse(state, arrival, error)
+    except asyncio.CancelledError:
+        refuse(state, arrival, NotPending("the run is being cancelled"))
+        raise
+
+
+async def _decide(state: RunState, waiting: Waiting, arrival: Arrival) -> Decided:
+    sent = arrival.sent
+    if sent.call != waiting.key:
+        raise AlreadyDecided(f"call {sent.call!r} is already decided: {state.decided.get(sent.call, 'edited')}")
+    who = await _who(state, waiting, arrival)
+    decisions.check_right(waiting, who, arrival, state.started_by)
+    if isinstance(sent, Complete):
+        return await _complete(state, waiting, arrival, who, sent)
+    if sent.args is not None:
+        await _edit(state, waiting, arrival, who, sent.args)
+    answer = _vote(waiting, arrival, who, sent)
+    if answer.outcome != "edited":
+        _note(state, answer.outcome, waiting.call, arrival, who, reason=sent.reason)
+    return answer
+
+
+def _vote(waiting: Waiting, arrival: Arrival, who: Who, sent: Decide) -> Decided:
+    if arrival.verb == "deny":
+        return decisions.deny(waiting, who, sent.reason)
+    return decisions.approve(waiting, who, sent.reason)
+
+
+async def _who(state: RunState, waiting: Waiting, arrival: Arrival) -> Who:
+    """Who decides, by the app's verifier where there is one. `by` is then at most a repetition."""
+    sent = arrival.sent
+    if state.plan is None or not state.plan.verifies:
+        return Who(sent.by)
+    use = decisions.token_use(waiting, arrival, workflow.info().workflow_id)
+    verified = await asides.verify(sent.token, use)
+    if verified.principal is None:
+        raise NotAllowed(f"who decides call {waiting.key!r} isn't verified: {verified.problem}")
+    name = verified.principal.name
+    if sent.by and sent.by != name:
+        raise NotAllowed(f"the token of {name!r} can't decide as {sent.by!r}")
+    return Who(name, tuple(verified.principal.groups), verified=True)
+
+
+async def _edit(state: RunState, waiting: Waiting, arrival: Arrival, who: Who, args: dict[str, Any]) -> None:
+    """Show other arguments from now on, under another key, once they are known to be valid."""
+    checked = await asides.check_edit(state, waiting.call, args)
+    if checked.call is None:
+        raise InvalidRequest(f"the arguments for call {waiting.key!r} are refused: {checked.problem}")
+    before, after = waiting.call, checked.call
+    decisions.edit(waiting, who, after)
+    _note(state, "edited", before, arrival, who, new_call=after.key, args=after.args, original_args=before.args)
+    if waiting.key != before.key:
+        del state.waiting[before.key]
+        state.waiting[waiting.key] = waiting
+        state.decided[before.key] = f"its arguments were edited by {who.name!r}; its key is now {waiting.key!r}"
+
+
+async def _complete(state: RunState, waiting: Waiting, arrival: Arrival, who: Who, sent: Complete) -> Decided:
+    if sent.error is None and waiting.call.checked:
+        checked = await asides.check_result(state, waiting.call, sent.result)
+        if checked.problem:
+            raise InvalidRequest(f"the result of call {waiting.key!r} is refused: {checked.problem}")
+    answer = decisions.complete(waiting, who, sent)
+    _note(state, "completed" if sent.error is None else "failed", waiting.call, arrival, who, reason=sent.error)
+    return answer
+
+
+def _note(state: RunState, event: str, call: PlannedCall, arrival: Arrival, who: Who, **more: Any) -> None:
+    """A row of the audit: who, whether that is a claim or verified, and how it came."""
+    how = {"verified": True, "groups": list(who.groups)} if who.verified else {"claimed": True}
+    state.note(event, call, arrival.at, by=who.name, via=arrival.via, **how, **more)
