@@ -14,8 +14,8 @@ $(READY): pyproject.toml constraints.txt
 
 setup: $(READY) ## Create .venv with pinned dependencies
 
-demo: $(READY) ## Run the demo: two questions, the worker killed in the middle of the second
-	$(BIN)/python -m examples.support.demo
+demo: $(READY) ## Run the demo: a worker is killed in the middle of a refund, and a large one asks you
+	$(BIN)/python -m examples.support.demo $(ARGS)
 
 test: $(READY) ## Run the tests
 	$(BIN)/python -m pytest -n 2

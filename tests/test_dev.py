@@ -8,7 +8,6 @@ import re
 import shlex
 import signal
 import socket
-import subprocess
 import sys
 import urllib.request
 from pathlib import Path
@@ -140,19 +139,6 @@ async def test_web_ui_is_beside_the_servers_port(tmp_path: Path) -> None:
         done = await perdure("dev", "--no-worker", "--port", str(port), cwd=tmp_path)
     assert done.code == 1
     assert done.err.startswith(f"Error: port {beside} can't be used (Address already in use)")
-
-
-def test_crash_demo_keeps_its_web_ui_only_for_a_terminal() -> None:
-    code = "import asyncio; from examples.support.demo import look; asyncio.run(look('http://ui'))"
-    piped = subprocess.run([sys.executable, "-c", code], cwd=ROOT, input="", capture_output=True, text=True, check=True)
-    assert piped.stdout == "Run it in a terminal to look at it in the Web UI.\n"
-    keyboard, terminal = os.openpty()
-    os.write(keyboard, b"\x04")  # Ctrl-D: no more input
-    shown = subprocess.run([sys.executable, "-c", code], cwd=ROOT, stdin=terminal, capture_output=True, text=True)
-    os.close(keyboard)
-    os.close(terminal)
-    assert (shown.returncode, "Traceback" in shown.stderr) == (0, False)
-    assert shown.stdout.startswith("Look at it in the Web UI: http://ui/namespaces/default/workflows/second\n")
 
 
 async def test_taken_port_is_one_line(tmp_path: Path, client: Client) -> None:

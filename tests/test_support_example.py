@@ -6,7 +6,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import pytest
-from pydantic_ai import AgentRunResult
+from pydantic_ai import AgentRunResult, ToolDenied
 from pydantic_ai.messages import ModelMessage, ModelResponse, PartDeltaEvent, TextPart, ToolCallPart
 
 from examples.support.agent import Deps, support
@@ -185,11 +185,22 @@ async def test_the_same_refund_twice_pays_once(store: Store) -> None:
     assert order.notes == ["Refunded $10.00 at the customer's request (R-1)."]
 
 
-def test_a_denied_refund_is_said_with_its_reason_and_not_asked_for_again(store: Store) -> None:
+WHAT = "The refund of $37.90 for order A-1013 was not"
+
+
+@pytest.mark.parametrize(
+    ("text", "reply"),
+    [
+        ("Finance said no.", f"{WHAT} approved: Finance said no."),
+        ("The call was denied.", f"{WHAT} approved."),
+        (ToolDenied().message, f"{WHAT} approved."),
+        ("No decision came in time, so …", f"{WHAT} made: nobody decided it in time. Please ask again."),
+    ],
+)
+def test_a_denied_refund_is_said_with_its_reason_and_not_asked_for_again(store: Store, text: str, reply: str) -> None:
     looked_up = Result("lookup_order", {"order_id": "A-1013"}, True, store.find_order("A-1013").model_dump_json())
-    denied = Result("refund", {"order_id": "A-1013", "cents": 3790}, False, "Finance said no.")
+    denied = Result("refund", {"order_id": "A-1013", "cents": 3790}, False, text, denied=True)
     turn = Turn("Refund A-1013", [looked_up, denied], last_order_id=None, calls_so_far=2)
-    reply = "I could not refund order A-1013: Finance said no."
     assert next_step(turn) == Answer(reply=reply, order_id="A-1013", refunded_cents=0)
 
 

@@ -68,7 +68,15 @@ async def add_note(ctx: RunContext[Deps], order_id: str, text: str) -> str:
     return "noted"
 
 
-@orders.tool
+async def refundable(ctx: RunContext[Deps], order_id: str, cents: int) -> None:
+    """Refuse what the shop can't pay back, before anybody is asked about it and when somebody changes the amount."""
+    try:
+        await asyncio.to_thread(ctx.deps.store.check_refund, order_id, cents)
+    except (OrderNotFound, RefundRefused) as error:
+        raise ModelRetry(str(error)) from error
+
+
+@orders.tool(args_validator=refundable)
 async def refund(ctx: RunContext[Deps], order_id: str, cents: int) -> Refund:
     """Pay money back to the customer, at most what is left of the payment.
 

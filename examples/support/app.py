@@ -4,12 +4,21 @@
 """
 
 import os
+from datetime import timedelta
 from typing import Any
 
-from perdure import App, DurableAgent, ToolPolicy
+from perdure import App, Approval, DurableAgent, ToolPolicy
 
 from .agent import Deps, support
 from .store import Store
+
+ASK_ABOVE = 10_000
+"""Cents that are refunded without asking anybody."""
+
+
+def is_large(ctx: Any, args: dict[str, Any]) -> bool:
+    """Whether a person has to approve a refund."""
+    return args["cents"] > ASK_ABOVE
 
 
 def make_deps(params: Any, resources: Any) -> Deps:
@@ -19,6 +28,8 @@ def make_deps(params: Any, resources: Any) -> Deps:
 
 if chosen := os.environ.get("PERDURE_SUPPORT_MODEL"):
     support.model = chosen
+
+large_refunds = Approval(when=is_large, allow_edit=True, expires_after=timedelta(days=3))
 
 app = App(
     agents=[
@@ -30,7 +41,7 @@ app = App(
                 "lookup_order": ToolPolicy(effect="safe"),
                 "search_orders": ToolPolicy(effect="safe"),
                 "add_note": ToolPolicy(effect="idempotent"),
-                "refund": ToolPolicy(effect="idempotent", timeout=30, heartbeat=3),
+                "refund": ToolPolicy(effect="idempotent", timeout=30, heartbeat=3, approval=large_refunds),
             },
         )
     ]

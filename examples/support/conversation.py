@@ -43,6 +43,8 @@ class Result:
     ok: bool
     text: str
     """What the model reads: JSON if `ok`, else the reason."""
+    denied: bool = False
+    """A person refused the call, or nobody decided it in time."""
 
 
 @dataclass(frozen=True)
@@ -159,4 +161,5 @@ def _texts(message: ModelMessage) -> Iterator[str]:
 
 def _result(part: ToolReturnPart, call: ToolCallPart) -> Result:
     text = part.model_response_str(wrap_if_error=False)
-    return Result(part.tool_name, call.args_as_dict(), part.outcome == "success", text)
+    ok, denied = part.outcome == "success", part.outcome == "denied"
+    return Result(part.tool_name, call.args_as_dict(), ok, text, denied)

@@ -5,11 +5,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from .answer import Answer
-from .conversation import Turn
-from .store import Order
+from .conversation import Result, Turn
+from .store import Order, Refund
 
 MOST_LOOKUPS = 3
 """Of a customer's orders, how many are looked up for a general question."""
+NO_REASON = ("The call was denied.", "The tool call was denied.")
+"""What a model reads of a denial without a reason: of perdure, of Pydantic AI."""
+NOBODY = "No decision came in time"
+"""How perdure begins what it says of a call that nobody decided."""
 
 
 @dataclass(frozen=True)
@@ -116,9 +120,24 @@ def _amount(turn: Turn, order: Order) -> int:
 
 
 def _refund_lines(turn: Turn) -> list[str]:
-    done = [f"I refunded {money(each.cents)} for order {each.order_id} (refund {each.id})." for each in turn.refunds]
-    refused = turn.of("refund", ok=False)
-    return done + [f"I could not refund order {each.args['order_id']}: {each.text.rstrip('.')}." for each in refused]
+    return [_refunded(each) if each.ok else _not_refunded(each) for each in turn.of("refund")]
+
+
+def _refunded(result: Result) -> str:
+    """What was paid; where a person approved another amount than was asked for, also that."""
+    refund, asked = Refund.model_validate_json(result.text), result.args["cents"]
+    of = "" if refund.cents == asked else f", of the {money(asked)} you asked for"
+    return f"I refunded {money(refund.cents)} for order {refund.order_id} (refund {refund.id}){of}."
+
+
+def _not_refunded(result: Result) -> str:
+    order_id, reason = result.args["order_id"], result.text.rstrip(".")
+    if not result.denied:
+        return f"I could not refund order {order_id}: {reason}."
+    what = f"The refund of {money(result.args['cents'])} for order {order_id}"
+    if result.text.startswith(NOBODY):
+        return f"{what} was not made: nobody decided it in time. Please ask again."
+    return f"{what} was not approved." if result.text in NO_REASON else f"{what} was not approved: {reason}."
 
 
 def _order_lines(turn: Turn) -> list[str]:

@@ -109,15 +109,16 @@ class Store:
                 (order_id, text, _now(), key),
             )
 
+    def check_refund(self, order_id: str, cents: int) -> None:
+        """Whether `cents` could be paid back now. Raises `OrderNotFound`, `RefundRefused`."""
+        _check_left(self.find_order(order_id), cents)
+
     def refund(self, order_id: str, cents: int, key: str) -> Refund:
         """Pay `cents` back, once per key: a repeat returns the first one. Raises `OrderNotFound`, `RefundRefused`."""
         with self._transaction("IMMEDIATE") as db:
             if first := db.execute("SELECT id, order_id, cents FROM refunds WHERE key = ?", (key,)).fetchone():
                 return _repeated(_refund(first["id"], first["order_id"], first["cents"]), order_id, cents)
-            order = _load_order(db, order_id)
-            left = order.paid_cents - order.refunded_cents
-            if not 0 < cents <= left:
-                raise RefundRefused(f"{cents} cents can't be refunded: {left} of order {order_id} are left to refund")
+            _check_left(_load_order(db, order_id), cents)
             cursor = db.execute(
                 "INSERT INTO refunds (order_id, cents, created_at, key) VALUES (?, ?, ?, ?)",
                 (order_id, cents, _now(), key),
@@ -177,6 +178,12 @@ def _load_order(db: sqlite3.Connection, order_id: str) -> Order:
     items = db.execute("SELECT name, cents FROM items WHERE order_id = ? ORDER BY id", (order_id,)).fetchall()
     notes = db.execute("SELECT text FROM notes WHERE order_id = ? ORDER BY id", (order_id,)).fetchall()
     return Order(**dict(row), items=[Item(**dict(item)) for item in items], notes=[note["text"] for note in notes])
+
+
+def _check_left(order: Order, cents: int) -> None:
+    left = order.paid_cents - order.refunded_cents
+    if not 0 < cents <= left:
+        raise RefundRefused(f"{cents} cents can't be refunded: {left} of order {order.id} are left to refund")
 
 
 def _refund(row_id: int | None, order_id: str, cents: int) -> Refund:
