@@ -185,8 +185,9 @@ def test_what_the_database_holds_has_to_be_what_was_decided(tmp_path: Path) -> N
 
     asked = [row("asked", f"1.{n}", args={"order_id": f"A-100{n}", "cents": 4000}) for n in (1, 2, 3)]
     by = {"by": "ann", "claimed": True, "via": "signal"}
-    edited = {"args": {"order_id": "A-1002", "cents": 3000}, "original_args": asked[1]["args"]}
-    decided = [row("approved", "1.1", **by), row("approved", "1.2", **by, **edited), row("denied", "1.3", reason="no")]
+    edited = {"args": {"order_id": "A-1002", "cents": 3000}, "original_args": asked[1]["args"], "new_call": "1.2-b"}
+    decided = [row("approved", "1.1", **by), row("edited", "1.2", **by, **edited), row("approved", "1.2-b", **by)]
+    decided += [row("denied", "1.3", reason="no")]
     audit = [*asked, *decided]
     store = Store.open(tmp_path / "support.db")
     assert disagreement(audit, facts(store.path)).startswith("approved were [('A-1001', 4000), ('A-1002', 3000)], paid")
@@ -204,6 +205,6 @@ def test_what_the_database_holds_has_to_be_what_was_decided(tmp_path: Path) -> N
         "note on order A-1001: paid",
     ]
     assert next(line for line in audit_lines(decided) if "1.2" in line).partition("  ")[2] == (
-        'approved  refund 1.2 by ann (a claim) via signal, {"order_id": "A-1002", "cents": 3000} '
+        'edited    refund 1.2 by ann (a claim) via signal, {"order_id": "A-1002", "cents": 3000} '
         'instead of {"order_id": "A-1002", "cents": 4000}'
     )

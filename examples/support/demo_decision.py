@@ -65,7 +65,9 @@ async def _gone(run: RunHandle, call: str) -> None:
 
 async def _elsewhere(run: RunHandle, row: Row) -> None:
     """Say who decided, as the run's audit knows it."""
-    rows = [each for each in await run.audit() if each["call"] == row["call"] and each["event"] in DECISIONS]
+    place = row["call"].partition("-")[0]  # the rest of a key changes with edited arguments
+    rows = [each for each in await run.audit() if each["event"] in DECISIONS]
+    rows = [each for each in rows if each["call"].partition("-")[0] == place]
     say(f"  Decided elsewhere: {rows[-1]['event']}{who(rows[-1])}" if rows else "  The run ended without a decision.")
 
 
@@ -87,7 +89,7 @@ def show(run: RunHandle, row: Row, person: Person, address: str, ui: str | None)
     say(f"    Web UI    {ui}/namespaces/default/workflows/{run.id}")
     say(f"    approve   {command} approve {run.id} {quoted}")
     if row["allow_edit"]:
-        say(f"    edit      {command} approve {run.id} {quoted} --edit {edit}")
+        say(f"    edit      {command} approve {run.id} {quoted} --args {edit}")
     say(f"    deny      {command} deny {run.id} {quoted} --reason 'why not'")
 
 

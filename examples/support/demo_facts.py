@@ -50,7 +50,7 @@ def facts(database: Path) -> Facts:
 def audit_lines(audit: Sequence[Row]) -> Iterator[str]:
     """When, what, who and how it came: a line for each thing that happened."""
     for row in audit:
-        yield f"{clock(row['at'])}  {row['event']:<9} {row['tool']} {row['call']}{what(row)}"
+        yield f"{clock(row['at'])}  {row['event']:<9} {row.get('tool', 'refund')} {row['call']}{what(row)}"
 
 
 def what(row: Row) -> str:
@@ -67,8 +67,9 @@ def what(row: Row) -> str:
 def who(row: Row) -> str:
     """Who decided, how it came and why; of an edit both versions."""
     edit = f", {json.dumps(row['args'])} instead of {json.dumps(row['original_args'])}" if "args" in row else ""
-    by = f" by {row['by']}" if row.get("by") else ""
-    claimed = " (a claim)" if by and row.get("claimed") else ""
+    name = row.get("by") or row.get("claimed_by")
+    by = f" by {name}" if name else ""
+    claimed = " (a claim)" if by and not row.get("verified") else ""
     via = f" via {row['via']}" if row.get("via") else ""
     return f"{by}{claimed}{via}{edit}" + (f": {row['reason']}" if row.get("reason") else "")
 
@@ -90,9 +91,10 @@ def moment(at: str) -> str:
 
 def decided_to_pay(audit: Sequence[Row]) -> list[tuple[str, int]]:
     """What has to be paid by the decisions: what was approved as it was approved, and nothing else."""
-    asked = {row["call"]: row["args"] for row in audit if row["event"] == "asked"}
-    approved = {row["call"]: row.get("args", asked[row["call"]]) for row in audit if row["event"] == "approved"}
-    return [(args["order_id"], args["cents"]) for args in approved.values()]
+    shown = {row["call"]: row["args"] for row in audit if row["event"] == "asked"}
+    shown |= {row["new_call"]: row["args"] for row in audit if row["event"] == "edited"}
+    approved = [shown[row["call"]] for row in audit if row["event"] == "approved"]
+    return [(args["order_id"], args["cents"]) for args in approved]
 
 
 def disagreement(audit: Sequence[Row], found: Facts) -> str:
