@@ -20,6 +20,15 @@ demo: $(READY) ## Run the demo: a worker is killed in the middle of a refund, an
 test: $(READY) ## Run the tests
 	$(BIN)/python -m pytest -n 2
 
+browser: ## Install Chromium, for the tests of the Web UI (Debian, as root)
+	command -v chromium || { \
+		export DEBIAN_FRONTEND=noninteractive; \
+		apt-get update --quiet && apt-get install --quiet --yes --no-install-recommends chromium; \
+	}
+
+screenshot: $(READY) ## Make the picture of docs/approvals.md anew
+	PERDURE_SCREENSHOT=docs/images/approval-web-ui.png $(BIN)/python -m pytest tests/test_web_ui.py
+
 check: $(READY) ## Lint, types, import arrows
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -32,4 +41,4 @@ bench: $(READY) ## Compare speed and history size with Pydantic AI's own Tempora
 histories: $(READY) ## Record tests/histories anew
 	$(BIN)/python -m tests.record_histories
 
-.PHONY: help setup demo test check bench histories
+.PHONY: help setup demo test browser screenshot check bench histories
