@@ -28,7 +28,9 @@ pytestmark = [
 
 NOTE = "<img src=x onerror=alert(1)> ![x](http://127.0.0.1:9/x.png)"
 """What a model might be talked into writing: two images, as HTML and as Markdown."""
-ARGS = {"order": "A-1003", "cents": 8990, "note": NOTE}
+TRAPS = "$5 and $6, 1/2 ... `x` \"y\" 'z'  **b** https://x.example/ | a\n    b \u202egnp.exe"
+"""What Markdown, or a browser, would show as something else than it is."""
+ARGS = {"order": "A-1003", "cents": 8990, "note": NOTE, "more": TRAPS}
 
 
 @pytest.fixture(scope="module")
@@ -61,9 +63,9 @@ def shop(ran: list[Any]) -> App:
     tools = FunctionToolset[object](id="shop")
 
     @tools.tool_plain
-    def refund(order: str, cents: int, note: str) -> str:
+    def refund(order: str, cents: int, note: str, more: str) -> str:
         """Pay money back."""
-        ran.append({"order": order, "cents": cents, "note": note})
+        ran.append({"order": order, "cents": cents, "note": note, "more": more})
         return "refunded"
 
     model = FunctionModel(Script({"refund": ARGS}, "The money is on its way."), model_name="scripted")
@@ -80,9 +82,12 @@ async def test_a_person_starts_a_run_and_approves_by_signal(server: DevServer, w
         (row,) = await pending(handle, 1)
 
         details = await web_ui.current_details(handle.id)
-        await expect(details.locator("main")).to_contain_text(NOTE)
         await expect(details.locator("img")).to_have_count(0)
+        arguments = await details.locator("pre", has_text='"order"').inner_text()
+        assert json.loads(arguments) == ARGS
+        assert "\u202e" not in arguments
         shown = details.locator("pre", has_text='"call"')
+        await shown.scroll_into_view_if_needed()
         await expect(shown).to_be_in_viewport(ratio=1)
         if path := os.environ.get("PERDURE_SCREENSHOT"):
             await web_ui.page.screenshot(path=path)

@@ -260,5 +260,6 @@ def test_a_result_too_large_loses_its_audit_first() -> None:
 
 
 def test_text_of_a_model_is_escaped_for_the_page() -> None:
-    assert escape("![x](http://a/b.png)\n# h <img>") == "\\!\\[x\\]\\(http://a/b.png\\) \\# h \\<img\\>"
+    assert escape("![x](http://a/b.png)\n# h <img>") == (r"\!\[x\]\(http\:\/\/a\/b\.png\) \# h \<img\>")
+    assert escape("5\u202e€") == "5\\\\u202e€"
     assert cut("abc", 2) == "ab… (1 more characters)"

@@ -20,6 +20,11 @@ AGENT_STATUS = SearchAttributeKey.for_keyword("AgentStatus")
 AGENT_WAITING = SearchAttributeKey.for_keyword_list("AgentWaiting")
 MAX_CALLS = 20
 MAX_ARGS = 500
+"""Characters of a cell."""
+GAP = "\N{EM SPACE}| "
+"""Between cells: the page draws no borders and leaves no space."""
+MAX_SHOWN = 4_000
+"""Characters of the arguments that a person decides on; twenty of them stay far under the 200 kB the page can show."""
 
 
 def status(state: RunState) -> StatusView:
@@ -102,9 +107,9 @@ def markdown(state: RunState, at: datetime) -> str:
     calls = list(state.open_calls.values())
     if calls:
         lines += ["", "| call | tool | arguments |", "|---|---|---|"]
-    lines += [
-        f"| {call.key} | {escape(call.tool)} | {escape(cut(str(call.args), MAX_ARGS))} |" for call in calls[:MAX_CALLS]
-    ]
+    for call in calls[:MAX_CALLS]:
+        cells = (call.key, call.tool, cut(json.dumps(call.args, ensure_ascii=False), MAX_ARGS))
+        lines.append(f"| {GAP.join(map(escape, cells))} |")
     if len(calls) > MAX_CALLS:
         lines += ["", f"… and {len(calls) - MAX_CALLS} more calls"]
     lines += _waiting_lines(state)
@@ -117,11 +122,14 @@ def markdown(state: RunState, at: datetime) -> str:
 
 
 def _waiting_lines(state: RunState) -> list[str]:
-    """A table of what waits, and under it the JSON that decides each, indented: the Web UI's editor needs it so."""
+    """A table of what waits; under it the arguments of each as they are, and the JSON that decides it.
+
+    Both are indented blocks: whatever is in them the page shows as it is, and its editor takes JSON only in lines.
+    """
     every = state.in_order
     if not every:
         return []
-    lines = ["", "| call | waits for | tool | arguments | who | until |", "|---|---|---|---|---|---|"]
+    lines = ["", "| call | waits for | tool | who | until |", "|---|---|---|---|---|"]
     lines += [_row(waiting) for waiting in every[:MAX_CALLS]]
     if len(every) > MAX_CALLS:
         lines += ["", f"… and {len(every) - MAX_CALLS} more: see the query `pending`"]
@@ -134,24 +142,37 @@ def _row(waiting: Waiting) -> str:
     votes = f"{len(waiting.votes)} of {waiting.terms.quorum} votes" if waiting.terms.quorum > 1 else ""
     who = ", ".join(filter(None, (*waiting.terms.approvers, votes))) or "anyone"
     until = f"{waiting.expires_at:%Y-%m-%d %H:%M} UTC" if waiting.expires_at else "for ever"
-    arguments = cut(json.dumps(waiting.call.args, ensure_ascii=False), MAX_ARGS)
-    cells = (waiting.key, waiting.kind, escape(waiting.call.tool), escape(arguments), escape(cut(who, MAX_ARGS)), until)
-    return f"| {' | '.join(cells)} |"
+    cells = (waiting.key, waiting.kind, waiting.call.tool, cut(who, MAX_ARGS), until)
+    return f"| {GAP.join(map(escape, cells))} |"
 
 
 def _body_lines(waiting: Waiting, verifies: bool) -> list[str]:
     verbs = "approve` or `deny" if waiting.kind == "approval" else "complete"
     body = {"call": waiting.key} | ({"token": "a token for this decision"} if verifies else {"by": "your name"})
     body |= {} if waiting.kind == "approval" else {"result": None}
-    lines = json.dumps(body, indent=2).splitlines()
-    return ["", f"Send an update or a signal `{verbs}` with", "", *(f"    {line}" for line in lines)]
+    shown = json.dumps(waiting.call.args, indent=2, ensure_ascii=False)
+    left_out = "" if len(shown) <= MAX_SHOWN else " **There is more: it is cut here, see the query `pending`.**"
+    return [
+        "",
+        f"**{waiting.key}**: {escape(waiting.call.tool)} with{left_out}",
+        *_block(shown[:MAX_SHOWN]),
+        f"Send an update or a signal `{verbs}` with",
+        *_block(json.dumps(body, indent=2)),
+    ]
 
 
-HIDDEN = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+def _block(text: str) -> list[str]:
+    return ["", *(f"    {line}" for line in HIDDEN.sub(_visible, text).split("\n")), ""]
+
+
+HIDDEN = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """Control characters, also those that turn the direction of text: arguments could be made to look like others."""
 
 
+def _visible(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"
+
+
 def escape(text: str) -> str:
-    """`text` with everything escaped that Markdown or HTML gives a meaning to, on one line."""
-    text = HIDDEN.sub("\N{REPLACEMENT CHARACTER}", text)
-    return re.sub(r"([\\`*_{}\[\]()<>#+!|~&-])", r"\\\1", " ".join(text.split()))
+    """`text` on one line, with everything escaped that Markdown or HTML could give a meaning to: all punctuation."""
+    return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", HIDDEN.sub(_visible, " ".join(text.split())))
