@@ -38,7 +38,7 @@ with workflow.unsafe.imports_passed_through():
     from perdure.workflows.state import RunState
     from perdure.workflows.turn import run_turn
 
-END_PATIENCE = timedelta(seconds=10)
+END_PATIENCE = timedelta(seconds=5)
 """What notifications that are under way get when the run ends."""
 QUERIES = "status, transcript, pending, audit"
 
