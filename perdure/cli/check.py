@@ -39,11 +39,11 @@ def _print(agent: Json) -> None:
     for label in ("model", "models", "output", "params", "limits"):
         if agent[label]:
             out.print(styled(label, plain(agent[label])))
-    table = Table("tool", "what it does", "arguments", "effect", "attempts", "timeout", show_lines=True)
+    table = Table("tool", "what it does", "arguments", "effect", "attempts", "timeout", "waits for", show_lines=True)
     for tool in agent["tools"]:
         timeout = "none" if tool["timeout"] is None else f"{tool['timeout']:g} s"
         row = (tool["name"], tool["description"], _arguments(tool["schema"]), tool["effect"], str(tool["attempts"]))
-        table.add_row(*row, timeout)
+        table.add_row(*row, timeout, tool["waits_for"])
     if agent["tools"]:
         out.print(table)
     if not agent["all_tools_known"]:

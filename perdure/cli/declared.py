@@ -10,6 +10,7 @@ from pydantic_ai.tools import ToolDefinition
 from perdure.agent import DurableAgent
 from perdure.checks import static_tools
 from perdure.contracts import Json
+from perdure.policy import ToolPolicy
 
 
 def describe_agent(durable: DurableAgent) -> Json:
@@ -39,7 +40,19 @@ def _describe_tool(durable: DurableAgent, name: str, tool: ToolDefinition) -> Js
         "effect": options.effect,
         "attempts": options.attempts,
         "timeout": options.timeout if options.timeout is not None else tool.timeout,
+        "waits_for": _waits_for(policy, tool),
+        "approval": policy.approval.terms(durable.rule(name)).model_dump(mode="json") if policy.approval else None,
     }
+
+
+def _waits_for(policy: ToolPolicy, tool: ToolDefinition) -> str:
+    """What a call of the tool waits for before it has a result, as far as it is declared."""
+    if tool.kind == "external":
+        return "a result from outside"
+    if policy.approval is None:
+        return "approval" if tool.kind == "unapproved" else ""
+    asks = "approval" if policy.approval.when is None or tool.kind == "unapproved" else "approval, where `when` says so"
+    return f"{asks}, of {', '.join(policy.approval.approvers) or 'anyone'}"
 
 
 def _model(model: Model | str | None) -> str | None:
