@@ -219,6 +219,25 @@ async def test_an_expiry_without_a_worker_is_found_by_the_next_one(clock: Workfl
     assert len(script.requests) == 1
 
 
+@pytest.mark.xfail(strict=True, raises=AssertionError, reason="approved, since signals are looked at before timers")
+async def test_a_decision_after_the_expiry_is_too_late_although_no_worker_saw_it(clock: WorkflowEnvironment) -> None:
+    ran: list[Any] = []
+    script = Script({"refund": {"n": 1}}, "done")
+    app = shop(script, ran, Approval(expires_after=MONTH))
+    async with working(clock.client, app, cache=0, check=False) as runs:
+        handle, key = await asked(runs)
+    skipping = asyncio.create_task(clock.fast_forward(handle, 31 * DAY))
+    await until(lambda: has_event(handle, EventType.EVENT_TYPE_TIMER_FIRED))
+    await handle.signal("approve", {"call": key, "by": "ann"})
+    async with working(clock.client, app, cache=0, task_queue=runs.task_queue) as again:
+        again.handles.append(handle)
+        result = await handle.result()
+        await skipping
+        assert [row["event"] for row in result["audit"]] == ["asked", "expired"]
+        assert (await handle.query("status"))["rejected_count"] == 1
+    assert not ran
+
+
 async def has_event(handle: Handle, kind: EventType.ValueType) -> bool:
     """Whether an event of this kind is in the history."""
     return any(event.event_type == kind for event in (await handle.fetch_history()).events)
