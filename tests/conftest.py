@@ -13,6 +13,8 @@ from temporalio.testing import WorkflowEnvironment
 
 from perdure.converter import data_converter
 
+pytest.register_assert_rewrite("tests.approval_runs")
+
 FAST = [
     "history.transferProcessorMaxPollRPS=200",
     "history.timerProcessorMaxPollRPS=200",

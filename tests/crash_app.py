@@ -11,6 +11,7 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
@@ -28,19 +29,21 @@ from tests.harness import until
 EFFECTS: tuple[Effect, ...] = ("unsafe", "idempotent", "safe")
 
 
+def append(path: Path, **row: object) -> None:
+    """Add a row to a file that every worker process writes."""
+    with path.open("a") as file:
+        file.write(json.dumps({"pid": os.getpid(), **row}) + "\n")
+
+
 def crash_app(folder: Path) -> App:
     """One agent, whose first response calls the tool that the prompt names, and whose second tells what came of it."""
-
-    def append(name: str, **row: object) -> None:
-        with (folder / name).open("a") as file:
-            file.write(json.dumps({"pid": os.getpid(), **row}) + "\n")
 
     async def released() -> None:
         await until(lambda: (folder / "go").exists(), seconds=120)
 
     async def ask(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         prompt = next(part.content for message in messages for part in message.parts if part.part_kind == "user-prompt")
-        append("asked", requests=len(messages))
+        append(folder / "asked", requests=len(messages))
         last = messages[-1]
         answered = [p for p in last.parts if isinstance(p, ToolReturnPart)] if isinstance(last, ModelRequest) else []
         if prompt == "model":
@@ -52,7 +55,7 @@ def crash_app(folder: Path) -> App:
 
     async def run(effect: Effect) -> str:
         call = current_call()
-        append("ran", tool=effect, attempt=call.attempt, key=call.idempotency_key)
+        append(folder / "ran", tool=effect, attempt=call.attempt, key=call.idempotency_key)
         await released()
         return f"{effect} ran in attempt {call.attempt}"
 
@@ -70,15 +73,15 @@ def crash_app(folder: Path) -> App:
     return App(agents=[DurableAgent(agent, policies=policies, model_timeout=3)])
 
 
-async def main(address: str, queue: str, folder: str, grace: str = "30") -> None:
-    """Serve until SIGTERM; `FOLDER/ready-<pid>` says that the worker polls."""
+async def serve(make: Callable[[Path], App], address: str, queue: str, folder: str, grace: str = "30") -> None:
+    """Serve what `make` makes until SIGTERM; `FOLDER/ready-<pid>` says that the worker polls."""
     client = await Client.connect(address, data_converter=data_converter())
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
-    async with serving(client, crash_app(Path(folder)), task_queue=queue, grace=timedelta(seconds=float(grace))):
+    async with serving(client, make(Path(folder)), task_queue=queue, grace=timedelta(seconds=float(grace))):
         (Path(folder) / f"ready-{os.getpid()}").touch()
         await stop.wait()
 
 
 if __name__ == "__main__":
-    asyncio.run(main(*sys.argv[1:]))
+    asyncio.run(serve(crash_app, *sys.argv[1:]))

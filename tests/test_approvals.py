@@ -151,17 +151,17 @@ async def test_case_b1_equal_ids_are_two_calls_with_two_decisions(client: Client
     assert ran == [("refund", 2)]
 
 
-async def test_case_b3_the_first_decision_wins_and_later_ones_are_told_so(client: Client) -> None:
+async def test_case_b3_the_first_decision_wins_and_later_ones_are_told_so(client: Client, cache: int) -> None:
     ran: list[Any] = []
     script = Script({"refund": {"n": 1}}, "done")
     app = shop(script, ran)
-    async with working(client, app, check=False) as runs:
+    async with working(client, app, cache=cache, check=False) as runs:
         handle = await runs.start("shop", "go")
         (row,) = await pending(handle, 1)
     for _ in range(3):
         await handle.signal("approve", {"call": row["call"], "by": "ann"})
     await handle.signal("deny", {"call": row["call"], "by": "bob"})
-    async with working(client, app, task_queue=runs.task_queue) as again:
+    async with working(client, app, cache=cache, task_queue=runs.task_queue) as again:
         again.handles.append(handle)
         assert (await handle.result())["output"] == "done"
         rejected = (await handle.query("status"))["rejected"]

@@ -11,6 +11,7 @@ from asyncio.subprocess import Process
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -28,18 +29,20 @@ from tests.scripts import Script
 
 @dataclass
 class Site:
-    """A queue and a folder that workers of tests.crash_app share."""
+    """A queue and a folder that workers of one module share."""
 
     client: Client
     folder: Path
     queue: str
+    module: str = "tests.crash_app"
+    agent: str = "crash"
 
     @asynccontextmanager
     async def worker(self, grace: float = 30) -> AsyncGenerator[Process]:
         """A worker process that polls; killed at the end of the block if it is still there."""
         address = self.client.service_client.config.target_host
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "tests.crash_app", address, self.queue, str(self.folder), str(grace)
+            sys.executable, "-m", self.module, address, self.queue, str(self.folder), str(grace)
         )
         try:
             await until(lambda: (self.folder / f"ready-{process.pid}").exists(), seconds=60)
@@ -49,13 +52,13 @@ class Site:
                 process.kill()
                 await process.wait()
 
-    async def start(self, prompt: str) -> Handle:
+    async def start(self, prompt: str, *, timeout: timedelta = TIMEOUT, **request: Any) -> Handle:
         return await self.client.start_workflow(
             "AgentWorkflow",
-            {"agent": "crash", "prompt": prompt},
+            {"agent": self.agent, "prompt": prompt, **request},
             id=f"crash-{uuid.uuid4().hex[:12]}",
             task_queue=self.queue,
-            execution_timeout=TIMEOUT,
+            execution_timeout=timeout,
         )
 
     def rows(self, name: str) -> list[dict[str, Any]]:

@@ -1,0 +1,243 @@
+"""Waiting for months, on a real server whose clock for each run can be moved.
+
+How skipping works (temporalio 1.35, server 1.32; every run has a clock of its own):
+
+- A run that is started by the environment's own client skips by itself, whether or not anybody awaits it: as soon as no
+  workflow task and no activity is open, its clock jumps to the next timer, and where there is no timer to the execution
+  timeout. So these tests start their runs with `with_time_skipping_disabled()`, which leaves the clock alone.
+- `fast_forward(run, duration)` then moves one run by exactly that much, through the timers on the way, and returns when
+  it is there: true, or false where the run ended on the way. It doesn't move while a workflow task or an activity is
+  open: with no worker it stops at the first timer that fires, until one comes. `sleep()` of the environment is refused.
+- Timers, `workflow.now()`, event times and the execution timeout go by the run's clock, so a run gets one of years.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from pydantic_ai import Agent
+from pydantic_ai.tools import ToolDefinition
+from pydantic_ai.toolsets import ExternalToolset
+from temporalio.api.enums.v1 import EventType
+from temporalio.common import SearchAttributeKey
+from temporalio.testing import WorkflowEnvironment
+
+from perdure import App, Approval, DurableAgent, ToolPolicy
+from perdure.converter import data_converter
+from tests.conftest import ATTRIBUTES, server_arguments, temporal_binary
+from tests.harness import Handle, Runs, activities, failure_of, until, working
+from tests.scripts import Script
+from tests.test_approvals import answers, pending, refused, shop, update
+
+DAY = timedelta(days=1)
+MONTH = 30 * DAY
+YEARS = timedelta(days=3650)
+"""Execution timeout: it goes by the run's clock, too."""
+SLACK = timedelta(minutes=1)
+"""What the machine itself may take beside days that are skipped."""
+
+
+@pytest.fixture(scope="module")
+async def clock() -> AsyncGenerator[WorkflowEnvironment]:
+    """A server of its own, whose runs' clocks can be moved."""
+    async with await WorkflowEnvironment.start_time_skipping_v2(  # pyright: ignore[reportUnknownMemberType]
+        data_converter=data_converter(),
+        search_attributes=[SearchAttributeKey.for_keyword(name) for name in ATTRIBUTES],
+        dev_server_existing_path=temporal_binary(),
+        dev_server_extra_args=server_arguments("frontend.WorkflowTimeSkippingEnabled=true"),
+        dev_server_log_level="error",
+    ) as started:
+        with started.with_time_skipping_disabled():
+            yield started
+
+
+async def asked(runs: Runs, agent: str = "shop") -> tuple[Handle, str]:
+    """A run of which one call waits, and the key of the call."""
+    handle = await runs.start(agent, "go", timeout=YEARS)
+    (row,) = await pending(handle, 1)
+    return handle, row["call"]
+
+
+async def skip(clock: WorkflowEnvironment, handle: Handle, duration: timedelta) -> None:
+    """Move the clock of one run that goes on."""
+    assert await clock.fast_forward(handle, duration)
+
+
+async def skip_to_the_end(clock: WorkflowEnvironment, handle: Handle, at_most: timedelta) -> Any:
+    """Move the clock of one run that ends meanwhile, and return its result."""
+    assert not await clock.fast_forward(handle, at_most)
+    return await handle.result()
+
+
+def after_asking(audit: list[dict[str, Any]]) -> list[tuple[str, int]]:
+    """What happened, and how many whole days after the asking; less than a minute more than that."""
+    begun = datetime.fromisoformat(audit[0]["at"])
+    since = [(row["event"], datetime.fromisoformat(row["at"]) - begun) for row in audit]
+    assert all(passed % DAY < SLACK for _, passed in since), since
+    return [(event, passed.days) for event, passed in since]
+
+
+def monthly() -> Approval:
+    """Ann has a month, then the boss has one."""
+    boss = Approval(approvers=["boss"], expires_after=MONTH)
+    return Approval(approvers=["ann"], expires_after=MONTH, on_expiry="escalate", escalate_to=boss)
+
+
+async def test_nobody_answers_for_a_month_nor_do_the_next_approvers(clock: WorkflowEnvironment, cache: int) -> None:
+    ran: list[Any] = []
+    script = Script({"refund": {"n": 1}}, "done")
+    async with working(clock.client, shop(script, ran, monthly()), cache=cache) as runs:
+        handle, key = await asked(runs)
+        await skip(clock, handle, 29 * DAY)
+        (row,) = await pending(handle, 1)
+        assert row["approvers"] == ["ann"]
+        await skip(clock, handle, 2 * DAY)
+        (row,) = await pending(handle, 1)
+        assert (row["call"], row["approvers"]) == (key, ["boss"])
+        assert "'ann' may not decide" in await refused(handle, "approve", {"call": key, "by": "ann"})
+        result = await skip_to_the_end(clock, handle, MONTH)
+        assert "nobody answered" in (await answers(handle))["c0.0"][1]
+        assert await activities(handle) == ["model_request", "model_request"]
+    assert result["output"] == "done"
+    assert not ran
+    assert after_asking(result["audit"]) == [("asked", 0), ("escalated", 30), ("expired", 60)]
+
+
+async def test_a_decision_on_the_last_day_counts(clock: WorkflowEnvironment, cache: int) -> None:
+    ran: list[Any] = []
+    script = Script({"refund": {"n": 1}}, "done")
+    async with working(clock.client, shop(script, ran, monthly()), cache=cache) as runs:
+        handle, key = await asked(runs)
+        await skip(clock, handle, 29 * DAY)
+        await update(handle, "approve", {"call": key, "by": "ann"})
+        result = await handle.result()
+    assert ran == [("refund", 1)]
+    assert len(script.requests) == 2
+    assert after_asking(result["audit"]) == [("asked", 0), ("approved", 29), ("ran", 29)]
+
+
+async def test_the_next_approvers_decide_in_their_own_month(clock: WorkflowEnvironment, cache: int) -> None:
+    ran: list[Any] = []
+    script = Script({"refund": {"n": 1}}, "done")
+    async with working(clock.client, shop(script, ran, monthly()), cache=cache) as runs:
+        handle, key = await asked(runs)
+        await skip(clock, handle, 59 * DAY)
+        await update(handle, "approve", {"call": key, "by": "boss"})
+        result = await handle.result()
+    assert ran == [("refund", 1)]
+    assert after_asking(result["audit"]) == [("asked", 0), ("escalated", 30), ("approved", 59), ("ran", 59)]
+
+
+async def test_a_call_without_expiry_waits_for_a_year_and_holds_nothing(clock: WorkflowEnvironment, cache: int) -> None:
+    ran: list[Any] = []
+    script = Script({"refund": {"n": 1}}, "done")
+    async with working(clock.client, shop(script, ran), cache=cache) as runs:
+        handle, key = await asked(runs)
+        before = len((await handle.fetch_history()).events)
+        await skip(clock, handle, 365 * DAY)
+        kinds = [event.event_type for event in (await handle.fetch_history()).events]
+        assert kinds[before:] == [
+            EventType.EVENT_TYPE_WORKFLOW_EXECUTION_OPTIONS_UPDATED,
+            EventType.EVENT_TYPE_WORKFLOW_EXECUTION_TIME_SKIPPING_TRANSITIONED,
+        ]
+        assert EventType.EVENT_TYPE_TIMER_STARTED not in kinds
+        assert not (await handle.describe()).raw_description.pending_activities
+        await update(handle, "approve", {"call": key})
+        result = await handle.result()
+    assert ran == [("refund", 1)]
+    assert after_asking(result["audit"]) == [("asked", 0), ("approved", 365), ("ran", 365)]
+
+
+def outside(script: Script) -> App:
+    """A tool whose result comes from outside, within a month."""
+    definition = ToolDefinition(name="outside", parameters_json_schema={"type": "object", "properties": {}})
+    agent = Agent(script.model, name="out", toolsets=[ExternalToolset([definition], id="out")])
+    return App(agents=[DurableAgent(agent, policies={"outside": ToolPolicy(wait=MONTH)})])
+
+
+async def test_a_result_from_outside_is_waited_for_as_long_as_the_policy_says(
+    clock: WorkflowEnvironment, cache: int
+) -> None:
+    script = Script({"outside": {}}, "done")
+    async with working(clock.client, outside(script), cache=cache) as runs:
+        late, _ = await asked(runs, "out")
+        intime, key = await asked(runs, "out")
+        await skip(clock, intime, 29 * DAY)
+        await update(intime, "complete", {"call": key, "result": 7})
+        assert after_asking((await intime.result())["audit"]) == [("asked", 0), ("completed", 29)]
+        assert await answers(intime) == {"c0.0": ("success", "7")}
+        assert after_asking((await skip_to_the_end(clock, late, 31 * DAY))["audit"]) == [("asked", 0), ("expired", 30)]
+        assert "No result came in time" in (await answers(late))["c0.0"][1]
+
+
+async def test_the_time_counts_from_the_asking_and_not_from_the_restart(clock: WorkflowEnvironment, cache: int) -> None:
+    ran: list[Any] = []
+    script = Script({"refund": {"n": 1}}, "done")
+    app = shop(script, ran, monthly())
+    async with working(clock.client, app, cache=cache, check=False) as runs:
+        handle, key = await asked(runs)
+        (before,) = await pending(handle, 1)
+        await skip(clock, handle, 20 * DAY)
+    async with working(clock.client, app, cache=cache, task_queue=runs.task_queue, check=False) as again:
+        assert await pending(handle, 1) == [before]
+        await skip(clock, handle, 9 * DAY)
+        assert await pending(handle, 1) == [before]
+        await skip(clock, handle, 2 * DAY)
+        (escalated,) = await pending(handle, 1)
+        assert (escalated["asked_at"], escalated["approvers"]) == (before["asked_at"], ["boss"])
+    async with working(clock.client, app, cache=cache, task_queue=again.task_queue) as last:
+        last.handles.append(handle)
+        assert await pending(handle, 1) == [escalated]
+        result = await skip_to_the_end(clock, handle, MONTH)
+    assert not ran
+    assert len(script.requests) == 2
+    assert after_asking(result["audit"]) == [("asked", 0), ("escalated", 30), ("expired", 60)]
+    assert {row["call"] for row in result["audit"]} == {key}
+
+
+async def test_an_expiry_without_a_worker_is_found_by_the_next_one(clock: WorkflowEnvironment) -> None:
+    """Workers without a cache: of one with a cache the server would first wait for the old one, three seconds."""
+    ran: list[Any] = []
+    script = Script({"refund": {"n": 1}}, "never")
+    app = shop(script, ran, Approval(expires_after=MONTH, on_expiry="fail"))
+    async with working(clock.client, app, cache=0, check=False) as runs:
+        handle, key = await asked(runs)
+    skipping = asyncio.create_task(clock.fast_forward(handle, 31 * DAY))
+    await until(lambda: has_event(handle, EventType.EVENT_TYPE_TIMER_FIRED))
+    async with working(clock.client, app, cache=0, task_queue=runs.task_queue) as again:
+        again.handles.append(handle)
+        failure = await failure_of(handle)
+        assert after_asking(await handle.query("audit")) == [("asked", 0), ("expired", 30)]
+    assert not await skipping
+    assert failure.type == "ApprovalExpired"
+    assert key in failure.message
+    assert not ran
+    assert len(script.requests) == 1
+
+
+@pytest.mark.xfail(strict=True, raises=AssertionError, reason="approved, since signals are looked at before timers")
+async def test_a_decision_after_the_expiry_is_too_late_although_no_worker_saw_it(clock: WorkflowEnvironment) -> None:
+    ran: list[Any] = []
+    script = Script({"refund": {"n": 1}}, "done")
+    app = shop(script, ran, Approval(expires_after=MONTH))
+    async with working(clock.client, app, cache=0, check=False) as runs:
+        handle, key = await asked(runs)
+    skipping = asyncio.create_task(clock.fast_forward(handle, 31 * DAY))
+    await until(lambda: has_event(handle, EventType.EVENT_TYPE_TIMER_FIRED))
+    await handle.signal("approve", {"call": key, "by": "ann"})
+    async with working(clock.client, app, cache=0, task_queue=runs.task_queue) as again:
+        again.handles.append(handle)
+        result = await handle.result()
+        await skipping
+        assert [row["event"] for row in result["audit"]] == ["asked", "expired"]
+        assert (await handle.query("status"))["rejected_count"] == 1
+    assert not ran
+
+
+async def has_event(handle: Handle, kind: EventType.ValueType) -> bool:
+    """Whether an event of this kind is in the history."""
+    return any(event.event_type == kind for event in (await handle.fetch_history()).events)
