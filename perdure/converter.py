@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pydantic import ValidationError
 from temporalio.api.common.v1 import Payload
 from temporalio.contrib.pydantic import PydanticPayloadConverter
 from temporalio.converter import DataConverter
@@ -38,7 +39,13 @@ class PayloadConverter(PydanticPayloadConverter):
         except Exception as error:
             if hint is not None and hint is not Any:
                 raise
-            return [Undecodable(next(iter(str(error).splitlines()), type(error).__name__))]
+            return [Undecodable(_why(error))]
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        return "; ".join(row["msg"] for row in error.errors(include_url=False, include_context=False))
+    return next(iter(str(error).splitlines()), type(error).__name__)
 
 
 _CONVERTER = DataConverter(payload_converter_class=PayloadConverter)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -14,6 +13,8 @@ from perdure.errors import DeclarationError
 OUTER_MARGIN = 30.0
 """Seconds by which Temporal's clock is longer than the tool's own and its grace, so that the tool's own answer wins. In
 them the worker also finds the transcript and builds the deps."""
+LONGEST = timedelta(days=36_500)
+"""A hundred years: more than a workflow, or a date, can hold is a mistake."""
 EFFECTS: tuple[str, ...] = get_args(Effect)
 ON_TIMEOUTS: tuple[str, ...] = get_args(OnTimeout)
 UNTIMED_START_TO_CLOSE = 3600.0
@@ -69,8 +70,8 @@ class Approval:
 
     def _check_times(self) -> None:
         ends = self.expires_after
-        if ends is not None and ends <= timedelta(0):
-            raise DeclarationError(f"expires_after={ends!r} must be more than 0")
+        if ends is not None and not timedelta(0) < ends <= LONGEST:
+            raise DeclarationError(f"expires_after={ends!r} must be more than 0 and at most {LONGEST}")
         for reminder in self.reminders:
             if reminder <= timedelta(0) or (ends is not None and reminder >= ends):
                 raise DeclarationError(f"reminders: {reminder!r} must be more than 0 and before expires_after={ends!r}")
@@ -150,7 +151,7 @@ class ToolPolicy:
             raise DeclarationError(f"attempts={self.attempts!r} must be at least 1")
         for name in ("timeout", "heartbeat", "schedule_to_start", "backoff", "cancel_grace", "wait"):
             value = seconds(getattr(self, name))
-            if value is not None and not 0 < value < math.inf:
+            if value is not None and not 0 < value <= LONGEST.total_seconds():
                 raise DeclarationError(f"{name}={value!r} must be a finite number of seconds, more than 0")
 
     def options(self, *, tool_timeout: float | None = None, sequential: bool = False) -> CallOptions:

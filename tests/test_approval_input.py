@@ -92,7 +92,7 @@ async def test_decisions_before_the_model_has_answered_are_kept_as_rejected(clie
     ran: list[Any] = []
     script = Script({"refund": {"n": 1}}, "done")
     runs = Runs(client, f"q-{uuid.uuid4().hex[:12]}")
-    guessed = {"call": "1.1-120e", "by": "ann"}
+    guessed = {"call": "1.1-120e2279", "by": "ann"}
     handle = await runs.start("shop", "go")
     for verb in ("approve", "deny", "approve", "complete"):
         await handle.signal(verb, guessed)
@@ -104,7 +104,7 @@ async def test_decisions_before_the_model_has_answered_are_kept_as_rejected(clie
         assert "NotPending" in await early
         rejected = (await handle.query("status"))["rejected"]
         assert [one["signal"] for one in rejected] == ["approve", "deny", "approve", "complete"]
-        assert all("no call '1.1-120e' waits" in one["reason"] for one in rejected)
+        assert all("no call '1.1-120e2279' waits" in one["reason"] for one in rejected)
         assert not ran
         await update(handle, "deny", guessed | {"reason": "no"})
         await handle.result()

@@ -34,11 +34,13 @@ def one_line_errors() -> Generator[None]:
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
     except Exception as error:
+        from perdure.cli.text import printable
+
         code = code_of(error)
         if code is None:
             raise
         said = str(error) if code == RUN_FAILED else f"Error: {error}"
-        print(" ".join(said.split()), file=sys.stderr)
+        print(printable(" ".join(said.split())), file=sys.stderr)
         raise typer.Exit(code) from None
 
 

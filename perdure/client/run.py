@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -25,7 +26,8 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from perdure.client.errors import ClientError, NoAnswer, Refused, RunClosed, missing, run_failed
 from perdure.client.unanswered import why_unanswered
-from perdure.contracts import Decided, Json, RunResult, StatusView, TranscriptPage, VerbName
+from perdure.contracts import MAX_PAYLOAD, Decided, Json, RunResult, StatusView, TranscriptPage, VerbName, payload_size
+from perdure.errors import InvalidRequest
 
 QUERY_TIMEOUTS = (2.0, 3.0, 4.0, 5.0, 6.0)
 """Seconds for each try of a query. A query that meets a busy worker may be lost; without a worker it hangs."""
@@ -38,6 +40,9 @@ RunStatus = Literal[
     "running", "completed", "failed", "canceled", "terminated", "timed_out", "continued_as_new", "paused"
 ]
 """Temporal's own states of a workflow."""
+
+ENDED = re.compile("completed|closing workflow")
+"""What the server says of a run that has ended, or ends right now."""
 
 T = TypeVar("T")
 
@@ -139,17 +144,19 @@ class RunHandle:
 
     async def decide(self, verb: VerbName, call: str, sent: Json) -> Decided:
         """Send a decision with the fields of `Decide` or `Complete`. Needs a worker: without one it waits for one."""
-        given = {name: value for name, value in sent.items() if value not in (None, "")}
+        given = {"call": call} | {name: value for name, value in sent.items() if value not in (None, "")}
+        if (size := payload_size(given)) > MAX_PAYLOAD:
+            raise InvalidRequest(f"the decision has {size} bytes; it may have {MAX_PAYLOAD}")
         try:
             return await self._handle.execute_update(  # pyright: ignore[reportUnknownMemberType]
-                verb, {"call": call, **given}, result_type=Decided
+                verb, given, result_type=Decided
             )
         except WorkflowUpdateFailedError as error:
             cause = error.cause
             kind = cause.type if isinstance(cause, ApplicationError) and cause.type else "Refused"
             raise Refused(kind, getattr(cause, "message", str(error))) from error
         except RPCError as error:
-            if error.status == RPCStatusCode.NOT_FOUND and "completed" in error.message:
+            if error.status == RPCStatusCode.NOT_FOUND and ENDED.search(error.message):
                 raise RunClosed(f"run {self.id!r} has ended: nothing can be decided any more") from error
             raise missing(self.id, error) from error
 

@@ -17,6 +17,7 @@ from perdure.contracts.answered import (
 )
 from perdure.contracts.base import (
     KEYWORD_LISTS,
+    MAX_DEPTH,
     MAX_DETAILS,
     MAX_PAYLOAD,
     MAX_TEXT,
@@ -34,6 +35,7 @@ from perdure.contracts.base import (
     canonical,
     chain_digest,
     cut,
+    is_deeper,
     is_empty,
     payload_size,
     validation_problems,
@@ -92,6 +94,7 @@ from perdure.contracts.steps import (
 
 __all__ = [
     "KEYWORD_LISTS",
+    "MAX_DEPTH",
     "MAX_DETAILS",
     "MAX_NAME",
     "MAX_PAYLOAD",
@@ -157,6 +160,7 @@ __all__ = [
     "canonical",
     "chain_digest",
     "cut",
+    "is_deeper",
     "is_empty",
     "payload_size",
     "told",

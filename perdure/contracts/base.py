@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, ValidationError, model_serializer
 from pydantic_core import to_json
@@ -27,6 +27,8 @@ MAX_TEXT = 20_000
 """Characters of an error in history."""
 MAX_DETAILS = 100_000
 """Bytes of the details of an error in history."""
+MAX_DEPTH = 100
+"""Levels of what people send."""
 MAX_PAYLOAD = 1_500_000
 """Bytes of one payload that perdure writes. Temporal refuses 2 MB, summed over a command's payloads."""
 
@@ -46,7 +48,28 @@ def validation_problems(error: ValueError, root: str) -> str:
     if not isinstance(error, ValidationError):
         return f"{root}: {error}"
     rows = error.errors(include_url=False, include_context=False)
-    return "; ".join(f"{'.'.join(map(str, (root, *row['loc'])))}: {row['msg']}" for row in rows[:10])
+    return "; ".join(f"{'.'.join((root, *map(_place, row['loc'])))}: {row['msg']}" for row in rows[:10])
+
+
+def _place(part: int | str) -> str:
+    """A part of a path. A name that somebody made up is shown as what it is, and not whole."""
+    return str(part) if isinstance(part, int) or part.isidentifier() else cut(ascii(part), 100)
+
+
+def is_deeper(value: Any, limit: int) -> bool:
+    """Whether JSON is nested deeper than `limit` levels. Pydantic writes some 190 and reads fewer."""
+    level = [value]
+    for _ in range(limit + 1):
+        level = [inner for one in level for inner in _inside(one)]
+        if not level:
+            return False
+    return True
+
+
+def _inside(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return list(cast("Json", value).values())
+    return cast("list[Any]", value) if isinstance(value, list) else []
 
 
 def cut(text: str, limit: int = MAX_TEXT) -> str:

@@ -33,7 +33,7 @@ with workflow.unsafe.imports_passed_through():
     )
     from perdure.errors import InvalidRequest, LimitExceeded
     from perdure.workflows import budget, details, requests, verbs
-    from perdure.workflows.entry import one_argument, typed
+    from perdure.workflows.entry import one_argument, refusal, typed
     from perdure.workflows.sizes import fitting_result
     from perdure.workflows.state import RunState
     from perdure.workflows.turn import run_turn
@@ -79,7 +79,7 @@ class AgentWorkflow:
     @approve.validator
     def check_approve(self, *raw: Any) -> None:
         """Refused here, nothing is recorded."""
-        verbs.check(self._state, "approve", raw)
+        refusal(verbs.check, self._state, "approve", raw)
 
     @workflow.update(name="deny", description='{"call": "3.1-9f3c", "by": "…", "reason": "…"}')
     async def deny(self, *raw: Any) -> Decided:
@@ -89,7 +89,7 @@ class AgentWorkflow:
     @deny.validator
     def check_deny(self, *raw: Any) -> None:
         """Refused here, nothing is recorded."""
-        verbs.check(self._state, "deny", raw)
+        refusal(verbs.check, self._state, "deny", raw)
 
     @workflow.update(name="complete", description='{"call": "3.1-9f3c", "result": …}')
     async def complete(self, *raw: Any) -> Decided:
@@ -99,7 +99,7 @@ class AgentWorkflow:
     @complete.validator
     def check_complete(self, *raw: Any) -> None:
         """Refused here, nothing is recorded."""
-        verbs.check(self._state, "complete", raw)
+        refusal(verbs.check, self._state, "complete", raw)
 
     @workflow.signal(name="approve", description='{"call": "3.1-9f3c", "by": "…"}')
     def approve_signal(self, *raw: Any) -> None:

@@ -12,8 +12,9 @@ with workflow.unsafe.imports_passed_through():
     from perdure.errors import AlreadyDecided, InvalidRequest, NotAllowed, NotPending, PerdureError
     from perdure.workflows import asides, decisions
     from perdure.workflows.decisions import Arrival, Waiting, Who
+    from perdure.workflows.notices import fitting
     from perdure.workflows.state import RunState
-    from perdure.workflows.verbs import refuse
+    from perdure.workflows.verbs import all_heard, check_room, refuse
 
 
 async def consider(state: RunState, waiting: Waiting, arrival: Arrival) -> None:
@@ -25,6 +26,7 @@ async def consider(state: RunState, waiting: Waiting, arrival: Arrival) -> None:
     except asyncio.CancelledError:
         refuse(state, arrival, NotPending("the run is being cancelled"))
         raise
+    await all_heard([arrival])
 
 
 async def _decide(state: RunState, waiting: Waiting, arrival: Arrival) -> Decided:
@@ -37,8 +39,9 @@ async def _decide(state: RunState, waiting: Waiting, arrival: Arrival) -> Decide
         return await _complete(state, waiting, arrival, who, sent)
     if sent.args is not None:
         await _edit(state, waiting, arrival, who, sent.args)
+    again = arrival.verb == "approve" and who.name in waiting.votes
     answer = _vote(waiting, arrival, who, sent)
-    if answer.outcome != "edited":
+    if answer.outcome != "edited" and not again:
         _note(state, answer.outcome, waiting.call, arrival, who, reason=sent.reason)
     return answer
 
@@ -66,12 +69,18 @@ async def _who(state: RunState, waiting: Waiting, arrival: Arrival) -> Who:
 
 async def _edit(state: RunState, waiting: Waiting, arrival: Arrival, who: Who, args: dict[str, Any]) -> None:
     """Show other arguments from now on, under another key, once they are known to be valid."""
-    checked = await asides.check_edit(state, waiting.call, args)
+    size = check_room(state, args)
+    state.checking += size
+    try:
+        checked = await asides.check_edit(state, waiting.call, args)
+    finally:
+        state.checking -= size
     if checked.call is None:
         raise InvalidRequest(f"the arguments for call {waiting.key!r} are refused: {checked.problem}")
     before, after = waiting.call, checked.call
+    both = {"args": fitting(after.args), "original_args": fitting(before.args)}
     decisions.edit(waiting, who, after)
-    _note(state, "edited", before, arrival, who, new_call=after.key, args=after.args, original_args=before.args)
+    _note(state, "edited", before, arrival, who, new_call=after.key, **both)
     if waiting.key != before.key:
         del state.waiting[before.key]
         state.waiting[waiting.key] = waiting

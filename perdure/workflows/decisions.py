@@ -51,6 +51,13 @@ class Arrival:
     via: Via
     at: datetime
     answer: Decided | PerdureError | None = None
+    heard: bool = False
+    """An update has taken its answer."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether somebody waits who hasn't heard the answer."""
+        return self.via == "update" and not self.heard
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ nondeterminism would end every run.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from temporalio import workflow
@@ -26,6 +26,16 @@ async def typed(work: Awaitable[T]) -> T:
     """Await `work`; whatever it raises becomes a failure that ends the run or answers the update."""
     try:
         return await work
+    except FailureError:
+        raise
+    except Exception as error:
+        raise as_failure(error) from None
+
+
+def refusal(check: Callable[..., None], *args: Any) -> None:
+    """Run a validator; whatever it raises becomes the refusal, cut: one over 2 MB would fail the workflow task."""
+    try:
+        check(*args)
     except FailureError:
         raise
     except Exception as error:

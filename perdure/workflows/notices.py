@@ -9,11 +9,13 @@ from typing import Literal
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from perdure.contracts import MAX_DETAILS, Json, Notification, payload_size
+    from perdure.contracts import Json, Notification, payload_size
     from perdure.workflows import asides
     from perdure.workflows.decisions import Waiting
     from perdure.workflows.state import RunState
 
+MAX_TOLD = 20_000
+"""Bytes of arguments in a notification or in the audit."""
 Event = Literal["asked", "reminded", "escalated", "decided"]
 
 
@@ -67,4 +69,4 @@ def _notification(
 def fitting(value: Json) -> Json:
     """`value`, or its size where it is large: history holds it once already."""
     size = payload_size(value)
-    return value if size <= MAX_DETAILS else {"left_out": f"{size} bytes: see the query `pending`"}
+    return value if size <= MAX_TOLD else {"left_out": f"{size} bytes: see the query `pending`"}

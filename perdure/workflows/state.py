@@ -46,6 +46,8 @@ class RunState:
     rejected_count: int = 0
     refused: dict[str, int] = field(default_factory=lambda: {})
     """By call key: how many decisions that came to nothing are in the audit."""
+    checking: int = 0
+    """Bytes of edited arguments that are being checked."""
     notices: list[asyncio.Task[None]] = field(default_factory=lambda: [])
     told: int = 0
     """Notifications made."""

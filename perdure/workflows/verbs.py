@@ -6,12 +6,23 @@ is being verified waits for its end. See `deciding`.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, cast
 
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from perdure.contracts import MAX_PAYLOAD, Complete, Decide, Decided, VerbName, payload_size
+    from perdure.contracts import (
+        MAX_DEPTH,
+        MAX_PAYLOAD,
+        Complete,
+        Decide,
+        Decided,
+        Json,
+        VerbName,
+        is_deeper,
+        payload_size,
+    )
     from perdure.errors import AlreadyDecided, InvalidRequest, PerdureError
     from perdure.workflows import decisions
     from perdure.workflows.decisions import Arrival, Via, Waiting, Who
@@ -51,9 +62,20 @@ async def by_update(state: RunState, verb: VerbName, raw: tuple[Any, ...]) -> De
     """Put a decision in line and wait for its answer."""
     arrival = arrive(state, verb, raw, "update")
     await workflow.wait_condition(lambda: arrival.answer is not None)
+    arrival.heard = True
     if isinstance(arrival.answer, Decided):
         return arrival.answer
     raise arrival.answer or InvalidRequest("no answer")
+
+
+async def all_heard(arrivals: Sequence[Arrival]) -> None:
+    """Wait until every update among them has taken its answer: nothing else is commanded before.
+
+    Temporal may run two workflow tasks as one when it replays, an update then before what was there earlier (seen with
+    sdk-core 1.35, no cache, after a task without commands). With a fixed order that makes no difference.
+    """
+    if any(arrival.is_open for arrival in arrivals):
+        await workflow.wait_condition(lambda: not any(arrival.is_open for arrival in arrivals))
 
 
 def refuse(state: RunState, arrival: Arrival, error: PerdureError) -> None:
@@ -79,6 +101,7 @@ def _checked(state: RunState, verb: VerbName, raw: tuple[Any, ...], via: Via) ->
         raise AlreadyDecided(f"call {sent.call!r} is already decided: {waiting.resolution.outcome}")
     arrival = Arrival(verb, sent, via, workflow.now())
     _check_shape(arrival)
+    _check_size(state, arrival.sent)
     if state.plan is not None and state.plan.verifies:
         if not sent.token:
             raise InvalidRequest(f"call {sent.call!r} can't be decided without a 'token' that shows who you are")
@@ -98,5 +121,24 @@ def _check_shape(arrival: Arrival) -> None:
         return
     if arrival.sent.error is not None and arrival.sent.result is not None:
         raise InvalidRequest("complete takes a result or an error, not both")
-    if (size := payload_size(arrival.sent.result)) > MAX_PAYLOAD:
+
+
+def _check_size(state: RunState, sent: Decide | Complete) -> None:
+    what, value = ("args", sent.args) if isinstance(sent, Decide) else ("result", sent.result)
+    if isinstance(value, dict | list) and is_deeper(cast("Json", value), MAX_DEPTH):
+        raise InvalidRequest(f"the {what} are nested deeper than {MAX_DEPTH} levels")
+    if what == "args" and value is not None:
+        check_room(state, value)
+    elif (size := payload_size(value)) > MAX_PAYLOAD:
         raise InvalidRequest(f"the result has {size} bytes; it may have {MAX_PAYLOAD}. Send a reference to it")
+
+
+def check_room(state: RunState, args: Any) -> int:
+    """The size of edited arguments. Raises `InvalidRequest` where they don't fit beside what waits and runs: all of it
+    together has to be shown by one query and started by one workflow task."""
+    calls = [*(waiting.call for waiting in state.waiting.values()), *state.open_calls.values()]
+    room = MAX_PAYLOAD - sum(payload_size(call.args) for call in calls) - state.checking
+    size = payload_size(args)
+    if size > room:
+        raise InvalidRequest(f"the args have {size} bytes; beside what waits there is room for {max(0, room)}")
+    return size

@@ -15,7 +15,7 @@ with workflow.unsafe.imports_passed_through():
     from perdure.workflows.decisions import Resolution, Waiting
     from perdure.workflows.notices import fitting, notify
     from perdure.workflows.state import RunState
-    from perdure.workflows.verbs import refuse
+    from perdure.workflows.verbs import all_heard, refuse
 
 
 async def decided_call(state: RunState, call: PlannedCall) -> CallOutcome:
@@ -72,9 +72,9 @@ async def _decided(state: RunState, call: PlannedCall) -> Waiting:
         while waiting.resolution is None:
             await _next(state, waiting)
     except asyncio.CancelledError:
-        _leave(state, waiting, "cancelled", handing)
+        await _leave(state, waiting, "cancelled", handing)
         raise
-    _leave(state, waiting, waiting.resolution.outcome, handing)
+    await _leave(state, waiting, waiting.resolution.outcome, handing)
     return waiting
 
 
@@ -92,7 +92,7 @@ def _note_asked(state: RunState, waiting: Waiting) -> None:
     )
 
 
-def _leave(state: RunState, waiting: Waiting, how: str, handing: asyncio.Task[None] | None) -> None:
+async def _leave(state: RunState, waiting: Waiting, how: str, handing: asyncio.Task[None] | None) -> None:
     """It waits no longer. Whoever is still in line is told so."""
     now, resolution = workflow.now(), waiting.resolution
     del state.waiting[waiting.key]
@@ -104,6 +104,7 @@ def _leave(state: RunState, waiting: Waiting, how: str, handing: asyncio.Task[No
     late = AlreadyDecided(f"call {waiting.key!r} is already decided: {how}")
     for arrival in waiting.arrived:
         refuse(state, arrival, NotPending("the run is being cancelled") if how == "cancelled" else late)
+    await all_heard(list(waiting.arrived))
     who = Resolution("expired") if resolution is None else resolution
     notify(state, waiting, "decided", now, outcome=how, by=who.by, verified=who.verified, reason=who.reason)
     details.waits(state)
