@@ -45,7 +45,8 @@ class Approval:
     allow_edit: bool = False
     """Whether an approver may change the arguments. They are validated before they are accepted."""
     forbid_self: bool = False
-    """Whoever started the run (`RunRequest.by`) or edited the arguments last may not approve."""
+    """Whoever started the run (`RunRequest.by`, needed then) or edited the arguments last may not approve. Names are
+    compared without regard to case."""
 
     def __post_init__(self) -> None:
         if self.quorum < 1:
@@ -66,6 +67,8 @@ class Approval:
             raise DeclarationError(f"on_expiry={self.on_expiry!r} needs expires_after=…")
         if self.escalate_to is not None and self.on_expiry != "escalate":
             raise DeclarationError("escalate_to=… needs on_expiry='escalate'")
+        if self.escalate_to is not None and self.escalate_to.when is not None:
+            raise DeclarationError("escalate_to=Approval(when=…): the call is gated already, so nobody would ask it")
         self._check_times()
 
     def _check_times(self) -> None:

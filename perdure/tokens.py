@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
-from perdure.contracts import MAX_TOKEN_LIFE, TOKEN_LEEWAY, Json, Principal, TokenUse, VerbName
+from perdure.contracts import MAX_TOKEN_LIFE, TOKEN_LEEWAY, Json, Principal, TokenUse, VerbName, is_time
 from perdure.errors import DeclarationError, NotAllowed
 
 try:
@@ -26,6 +26,8 @@ KEYS_VARIABLE = "PERDURE_APPROVER_KEYS"
 """Names the file with the keys that workers verify with: a JWK Set."""
 KEY_VARIABLE = "PERDURE_KEY"
 """Names the file with a person's own, private key: a JWK."""
+MIN_SECRET = 32
+"""Bytes of an HMAC key (RFC 7518, section 3.2)."""
 LIFE = 120
 """Seconds a token is made for."""
 ALGORITHMS = ("EdDSA", "ES256", "ES384", "RS256", "PS256", "HS256")
@@ -62,7 +64,7 @@ class SignedTokens:
             raise DeclarationError(f"approver keys: {name!r} as 'kid': each key needs the name of one person")
         if not isinstance(groups, list) or not all(isinstance(group, str) for group in cast("list[Any]", groups)):
             raise DeclarationError(f"approver keys: the groups of {name!r} must be a list of names")
-        self._keys[name] = read_key(row)
+        self._keys[name] = _public(row, name)
         self._groups[name] = groups
 
     async def __call__(self, token: str, use: TokenUse) -> Principal:
@@ -78,6 +80,7 @@ class SignedTokens:
                 options={
                     "verify_exp": False,  # both against workflow time, below
                     "verify_iat": False,
+                    "verify_nbf": False,
                     "verify_aud": False,  # compared whole, below: one audience, not one of several
                     "require": ["exp", "iat", *wanted],
                 },
@@ -99,10 +102,22 @@ class SignedTokens:
         return cast("str", name)
 
 
+def _public(row: Json, name: str) -> jwt.PyJWK:
+    key = read_key(row)
+    if row.get("kty") != "oct" and "d" in row:
+        raise DeclarationError(
+            f"approver keys: the key of {name!r} is a private one; workers need the public part only"
+        )
+    if isinstance(key.key, bytes) and len(key.key) < MIN_SECRET:
+        raise DeclarationError(f"approver keys: the secret of {name!r} is too short; {MIN_SECRET} bytes are needed")
+    return key
+
+
 def _check_time(claims: Json, now: float) -> None:
-    made, ends = claims["iat"], claims["exp"]
-    if not isinstance(made, int | float) or not isinstance(ends, int | float):
+    made, ends, begins = claims["iat"], claims["exp"], claims.get("nbf", claims["iat"])
+    if not all(is_time(value) for value in (made, ends, begins)):
         raise NotAllowed("the token's times aren't numbers")
+    made = max(made, begins)
     if ends - made > MAX_TOKEN_LIFE:
         raise NotAllowed(f"the token is valid for {ends - made:.0f} s; {MAX_TOKEN_LIFE} are allowed")
     if made > now + TOKEN_LEEWAY:

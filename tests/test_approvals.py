@@ -336,7 +336,7 @@ async def test_a_result_from_outside(client: Client, cache: int) -> None:
         (row,) = await pending(handle, 1)
         assert row["kind"] == "external"
         assert "use complete" in await refused(handle, "approve", {"call": row["call"]})
-        assert "not both" in await refused(handle, "complete", {"call": row["call"], "result": 1, "error": "x"})
+        assert "one of them" in await refused(handle, "complete", {"call": row["call"], "result": 1, "error": "x"})
         await update(handle, "complete", {"call": row["call"], "result": {"a": [1, 2]}})
         assert (await handle.result())["output"] == "done"
         assert await answers(handle) == {"c0.0": ("success", '{"a":[1,2]}')}

@@ -47,12 +47,13 @@ async def test_a_person_makes_a_key_and_decides_with_it(client: Client, tmp_path
         done = await perdure("deny", handle.id, one["call"], "--token", token, "--reason", "no", address=address)
         assert done.out.startswith(f"denied {one['call']}: refund")
         done = await perdure("approve", handle.id, two["call"], "--edit", address=address, **mine)
-        assert done.out.startswith("approved 1.2-"), done.err
+        assert done.out.startswith("approved 1.2+1-"), done.err
+        assert '"n": 20' in done.out
         await handle.result()
         audit = (await perdure("show", handle.id, "--audit", address=address)).out
     assert ran == [("refund", 20)]
     (edited,) = [line for line in audit.splitlines() if line.startswith("edited")]
-    assert "by ann (verified) via update" in edited
+    assert 'by "ann" (verified) via update' in edited
     assert 'original_args={"n": 2' in edited
 
 

@@ -7,14 +7,17 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel
-from pydantic_ai import Agent, CallDeferred, FunctionToolset
+from pydantic_ai import Agent, ApprovalRequired, CallDeferred, FunctionToolset, RunContext
 from pydantic_ai.messages import ModelResponsePart, ToolCallPart
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import ExternalToolset
+from temporalio.api.common.v1 import Payload
 from temporalio.client import Client
+from temporalio.common import RawValue
 from temporalio.exceptions import ApplicationError
 
-from perdure import App, DeclarationError, DurableAgent, ExternalCall, ToolPolicy
+from perdure import App, Approval, DeclarationError, DurableAgent, ExternalCall, Notification, ToolPolicy
+from perdure.client import PerdureClient
 from perdure.toolsets.ask_user import ask_user
 from tests.harness import activities, failure_of, until, working
 from tests.scripts import Script
@@ -148,6 +151,7 @@ async def test_a_dispatcher_hands_the_call_over_once_with_one_key(client: Client
         handle = await runs.start("office", "go", metadata={"floor": 2})
         (row,) = await pending(handle, 1)
         await until(lambda: len(given) == 2)
+        (row,) = await pending(handle, 1)
         await update(handle, "complete", {"call": given[1].call, "result": {"job": "7"}})
         await handle.result()
     first, second = given
@@ -240,3 +244,112 @@ def test_a_schema_that_is_none_is_refused() -> None:
     bad = ToolDefinition(name="bad", parameters_json_schema={"type": 5})
     with pytest.raises(DeclarationError, match="tool 'bad': parameters_json_schema isn't a JSON Schema"):
         App(agents=[Agent(Script("x").model, name="x", toolsets=[ExternalToolset([bad], id="x")])])
+
+
+async def test_an_external_tool_that_is_gated_is_handed_over_when_it_is_approved(client: Client, cache: int) -> None:
+    given: list[ExternalCall] = []
+
+    async def dispatch(call: ExternalCall) -> None:
+        given.append(call)
+
+    app = office(Script({"print": {"pages": 3}}, "done"), dispatch=dispatch, approval=Approval(approvers=["boss"]))
+    async with working(client, app, cache=cache) as runs:
+        handle = await runs.start("office", "go")
+        (row,) = await pending(handle, 1)
+        assert (row["kind"], row["approvers"]) == ("approval", ["boss"])
+        assert "use approve or deny" in await refused(handle, "complete", {"call": row["call"], "result": {"job": "7"}})
+        assert not given
+        await update(handle, "approve", {"call": row["call"], "by": "boss"})
+        await until(lambda: len(given) == 1)
+        (row,) = await pending(handle, 1)
+        assert row["kind"] == "external"
+        await update(handle, "complete", {"call": row["call"], "result": {"job": "7"}})
+        result = await handle.result()
+    assert [one["event"] for one in result["audit"]] == ["asked", "approved", "asked", "dispatched", "completed"]
+
+
+def free(script: Script, **policy: Any) -> App:
+    """An agent with one external tool that takes and returns anything."""
+    tool = ToolDefinition(name="any", parameters_json_schema={"type": "object"})
+    make: Any = Agent
+    agent = make(script.model, name="free", toolsets=[ExternalToolset([tool], id="free")])
+    return App(agents=[DurableAgent(agent, policies={"any": ToolPolicy(**policy)} if policy else {})])
+
+
+async def test_arguments_that_are_declared_nowhere_are_carried(client: Client) -> None:
+    async with working(client, free(Script({"any": {"to": "bob"}}, "done"))) as runs:
+        handle = await runs.start("free", "go")
+        (row,) = await pending(handle, 1)
+        assert row["args"] == {"to": "bob"}
+        for bad in ({}, {"error": ""}, {"result": 1, "error": "x"}):
+            assert "InvalidRequest" in await refused(handle, "complete", {"call": row["call"], **bad})
+        data = b'{"call": "%s", "result": [NaN]}' % row["call"].encode()
+        nan = RawValue(Payload(metadata={"encoding": b"json/plain"}, data=data))
+        assert "isn't finite" in await refused(handle, "complete", nan)
+        await PerdureClient(client).run(handle.id).complete(row["call"], "")
+        await handle.result()
+        assert await answers(handle) == {"c0.0": ("success", "")}
+
+
+async def test_what_is_large_goes_beside_what_is_large(client: Client) -> None:
+    """Arguments, a result and the run's metadata, each under the limit: together in one command they are over it."""
+    given: list[ExternalCall] = []
+
+    async def dispatch(call: ExternalCall) -> None:
+        given.append(call)
+
+    async def notifier(notification: Notification) -> None: ...
+
+    app = free(Script({"any": {"x": "a" * 700_000}}, "done"), dispatch=dispatch, result=str)
+    app.notifier = notifier
+    async with working(client, app) as runs:
+        handle = await runs.start("free", "go", metadata={"m": "b" * 900_000})
+        (row,) = await pending(handle, 1)
+        await until(lambda: len(given) == 1)
+        assert "left_out" in given[0].run_metadata
+        await update(handle, "complete", {"call": row["call"], "result": "c" * 1_400_000})
+        assert (await handle.result())["output"] == "done"
+
+
+async def test_results_that_are_checked_together_never_end_the_run(client: Client) -> None:
+    calls: list[ModelResponsePart] = [ToolCallPart("any", {"n": n}) for n in range(3)]
+    app = free(Script(calls, "done"), result=str)
+    async with working(client, app, check=False) as runs:
+        handle = await runs.start("free", "go")
+        rows = await pending(handle, 3)
+    for row in rows:
+        await handle.signal("complete", {"call": row["call"], "result": "x" * 1_400_000})
+    async with working(client, app, task_queue=runs.task_queue) as again:
+        again.handles.append(handle)
+        for row in await pending(handle, 2):
+            await update(handle, "complete", {"call": row["call"], "result": "y"})
+        assert (await handle.result())["output"] == "done"
+        assert (await handle.query("status"))["rejected_count"] == 2
+
+
+async def test_the_metadata_of_a_tool_is_its_own(client: Client) -> None:
+    seen: list[Any] = []
+    tools = FunctionToolset[None](id="own")
+
+    @tools.tool
+    def own(ctx: RunContext[None]) -> str:
+        """Asks with metadata of its own."""
+        if not ctx.tool_call_approved:
+            raise ApprovalRequired(metadata={"action": "delete", "result_schema": 3})
+        seen.append(ctx.tool_call_metadata)
+        return "ok"
+
+    @tools.tool_plain
+    def huge() -> str:
+        """Asks with too much."""
+        raise ApprovalRequired(metadata={"x": "y" * 200_000})
+
+    script = Script([ToolCallPart("own", {}), ToolCallPart("huge", {})], "done")
+    make: Any = Agent
+    async with working(client, App(agents=[make(script.model, name="own", toolsets=[tools])])) as runs:
+        handle = await runs.start("own", "go")
+        (row,) = await pending(handle, 1)
+        await update(handle, "approve", {"call": row["call"]})
+        await handle.result()
+        assert "it may have 100000" in (await answers(handle))["c0.1"][1]
+    assert seen == [{"action": "delete", "result_schema": 3}] == [row["metadata"]]

@@ -18,6 +18,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client
 
 from perdure import Approval, DeclarationError, Notification
@@ -35,7 +36,7 @@ async def test_people_are_told_of_everything_they_need(client: Client, cache: in
     async def notifier(notification: Notification) -> None:
         told.append(notification)
 
-    approval = Approval(approvers=["ann", "bob"], quorum=2, reminders=[timedelta(seconds=0.5)])
+    approval = Approval(approvers=["ann", "bob"], quorum=2, reminders=[timedelta(seconds=3)])
     script = Script([ToolCallPart("refund", {"n": 1})], "done")
     async with working(client, shop(script, [], approval, notifier=notifier), cache=cache) as runs:
         handle = await runs.start("shop", "go", by="carl", metadata={"team": "x"})
@@ -66,6 +67,8 @@ async def test_a_notifier_that_fails_holds_up_nothing_and_shows(client: Client) 
         await update(handle, "approve", {"call": row["call"]})
         assert (await handle.result())["output"] == "done"
         assert "secret address" not in (await handle.fetch_history()).to_json()
+        events = [event.event_type for event in (await handle.fetch_history()).events]
+        assert EventType.EVENT_TYPE_TIMER_FIRED in events, "the run waits a little for what is being sent, then ends"
     assert ran == [("refund", 1)]
 
 

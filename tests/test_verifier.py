@@ -22,6 +22,8 @@ from perdure import Approval, DeclarationError, NotAllowed, Principal, TokenUse
 from perdure.contracts import Json, VerbName, args_digest
 from perdure.converter import data_converter
 from perdure.tokens import SignedTokens, make_token, new_key
+from perdure.workflows.decisions import Who
+from perdure.workflows.tokens import check_token
 from tests.harness import Handle, until, working
 from tests.scripts import Script
 from tests.test_approvals import Row, cancelled, pending, refused, shop, update
@@ -311,3 +313,79 @@ def test_groups_and_verifiers_are_checked_when_the_app_is_built() -> None:
         shop(Script("x"), [], later)
     with pytest.raises(DeclarationError, match="isn't an async function"):
         shop(Script("x"), [], verifier=print)
+
+
+def use(**changed: Any) -> TokenUse:
+    """What `claims` are made for."""
+    fields: Json = {"workflow_id": "w", "call": "1.1-x", "decision": "approve", "digest": "d"}
+    return TokenUse.model_validate(fields | {"at": "2026-11-30T12:00:00+00:00"} | changed)
+
+
+NOON = datetime(2026, 11, 30, 12, tzinfo=UTC).timestamp()
+
+
+def claims(**changed: Any) -> str:
+    """A rightly signed token for `use()`, with other claims."""
+    key = jwt.PyJWK(KEYS["ann"][0])
+    fields: Json = {"sub": "ann", "aud": "w", "call": "1.1-x", "decision": "approve", "digest": "d"}
+    fields |= {"iat": NOON, "exp": NOON + 60} | changed
+    given = {name: value for name, value in fields.items() if value is not None}
+    return jwt.encode(given, key.key, "EdDSA", {"kid": "ann"})
+
+
+WRONG: list[tuple[Json, str]] = [
+    ({"aud": "other"}, "aud differ"),
+    ({"aud": ["w", "other"]}, "aud differ"),
+    ({"call": "1.2-x"}, "call differ"),
+    ({"decision": "deny"}, "decision differ"),
+    ({"digest": "e"}, "digest differ"),
+    ({"sub": "bob"}, "sub differ"),
+    ({"exp": None}, "can't be verified"),
+    ({"iat": NOON - 100, "exp": NOON - 31}, "expired 31 s ago"),
+    ({"exp": NOON + 301}, "valid for 301 s"),
+    ({"iat": NOON + 31, "exp": NOON + 60}, "from the future"),
+    ({"nbf": NOON + 31}, "from the future"),
+    ({"exp": float("nan")}, "aren't numbers"),
+    ({"iat": float("nan")}, "aren't numbers"),
+    ({"exp": True}, "aren't numbers"),
+]
+
+
+async def test_the_shipped_verifier_takes_what_is_made_for_this_decision() -> None:
+    """Against workflow time: today's clock has nothing to do with it."""
+    assert await SignedTokens(PUBLIC)(claims(), use()) == Principal(name="ann", groups=["finance"])
+
+
+@pytest.mark.parametrize(("changed", "why"), WRONG, ids=lambda value: str(value)[:40])
+async def test_the_shipped_verifier_refuses_everything_else(changed: Json, why: str) -> None:
+    with pytest.raises(NotAllowed, match=why):
+        await SignedTokens(PUBLIC)(claims(**changed), use())
+
+
+def test_a_token_in_clear_has_a_time() -> None:
+    for exp in (float("nan"), True, None, "1"):
+        with pytest.raises(NotAllowed, match="no expiry"):
+            check_token(claims(exp=exp), use())
+
+
+@pytest.mark.parametrize("secret", [True, False])
+def test_workers_take_public_keys_and_long_secrets(secret: bool) -> None:
+    short = {"kty": "oct", "kid": "ann", "alg": "HS256", "k": base64.urlsafe_b64encode(b"k" * 31).decode()}
+    with pytest.raises(DeclarationError, match="too short" if secret else "is a private one"):
+        SignedTokens({"keys": [short if secret else KEYS["ann"][0]]})
+
+
+async def test_nobody_is_a_group_by_claiming_so(client: Client) -> None:
+    """Also where the run began on a worker that had no verifier yet."""
+    ran: list[Any] = []
+    script = Script({"look": {"n": 1}}, {"refund": {"n": 1}}, "done")
+    with pytest.raises(ValueError, match="can't begin with 'group:'"):
+        Principal(name="group:finance")
+    async with working(client, shop(script, ran, FINANCE, verifier=SignedTokens(PUBLIC))) as runs:
+        handle = await runs.start("shop", "go")
+        (row,) = await pending(handle, 1)
+        assert Who("group:finance").is_among(["group:finance"]) is False
+        assert Who("ann", ("finance",), verified=True).is_among(["group:finance"])
+        await update(handle, "approve", {"call": row["call"], "token": token("ann", handle, row)})
+        await handle.result()
+    assert ran == [("look", 1), ("refund", 1)]

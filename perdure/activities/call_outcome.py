@@ -12,7 +12,17 @@ from temporalio.exceptions import ApplicationError
 from perdure.activities.carry import dump_parts, dump_value, run_usage, usage_between
 from perdure.activities.drive import asked_again
 from perdure.activities.faults import fault_of, log_error
-from perdure.contracts import MAX_PAYLOAD, CallOutcome, Json, OutcomeKind, PlannedCall, Usage, payload_size, told
+from perdure.contracts import (
+    MAX_DETAILS,
+    MAX_PAYLOAD,
+    CallOutcome,
+    Json,
+    OutcomeKind,
+    PlannedCall,
+    Usage,
+    payload_size,
+    told,
+)
 from perdure.errors import InternalError, NotCarried
 
 KINDS: dict[str, OutcomeKind] = {
@@ -83,9 +93,13 @@ def deferred(call: PlannedCall, requests: DeferredToolRequests, run: AgentRun[An
         metadata = dict(dump_value(requests.metadata.get(call.tool_call_id, {})))
     except NotCarried as error:
         return told(call, "failed", f"The metadata of the deferred call can't be written as JSON: {error}")
-    if kind == "deferred":
-        metadata["action"] = "question" if requests.kind(call.tool_call_id) == "question" else "external"
-    return _outcome(call, kind, usage=usage_between(run_usage(before), run.usage), metadata=metadata)
+    if (size := payload_size(metadata)) > MAX_DETAILS:
+        return told(call, "failed", f"The metadata of the deferred call has {size} bytes; it may have {MAX_DETAILS}.")
+    outcome = _outcome(call, kind, usage=usage_between(run_usage(before), run.usage), metadata=metadata)
+    if kind == "needs_approval":
+        return outcome
+    action = "question" if requests.kind(call.tool_call_id) == "question" else "external"
+    return outcome.model_copy(update={"action": action})
 
 
 def _outcome(

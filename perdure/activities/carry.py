@@ -126,6 +126,8 @@ def canonical_args(tool: ToolsetTool[Any], validated: Mapping[str, Any], context
     value would change (a secret written as asterisks, an excluded field, an alias that reads but doesn't write).
     """
     envelope = _dump_args(tool, dict(validated))
+    if tool.tool_def.kind == "external":
+        return envelope  # JSON already: only its schema has looked at it
     candidates: list[Any] = [envelope]
     properties: Mapping[str, Any] = tool.tool_def.parameters_json_schema.get("properties", {})
     if len(validated) == 1 and not set(validated) <= set(properties):

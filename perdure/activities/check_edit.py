@@ -44,7 +44,7 @@ async def _check(here: Place, input: EditInput) -> EditCheck:
             node = await advance(run, await at_calls(here, run))
         except Collected as collected:
             planned = await planned_calls(here.durable, seam, edited, collected.requests, here.step)
-            return EditCheck(call=_kept(call, planned[0]))
+            return _accepted(call, planned[0])
         except UnexpectedModelBehavior as error:
             return EditCheck(problem=str(error.__cause__ or error))
         answers = asked_again(node) or []
@@ -60,7 +60,12 @@ def _problem(part: ModelRequestPart) -> str:
     return "; ".join(f"{'.'.join(map(str, row['loc']))}: {row['msg']}" for row in rows)
 
 
-def _kept(before: PlannedCall, edited: PlannedCall) -> PlannedCall:
-    """The call with new arguments, under its terms, and with the key that is bound to them."""
+def _accepted(before: PlannedCall, edited: PlannedCall) -> EditCheck:
+    """The call with new arguments and what its validator says of them, under its terms. Its key counts the edits and is
+    bound to the arguments: nobody approves what wasn't shown."""
+    if edited.after != before.after or edited.action == "unknown":
+        return EditCheck(problem="with these arguments the call would be made in another way")
     place, _, _ = before.key.rpartition("-")
-    return before.model_copy(update={"args": edited.args, "key": key_of(place, before.tool, edited.args)})
+    first, _, count = place.partition("+")
+    key = key_of(f"{first}+{int(count or 0) + 1}", before.tool, edited.args)
+    return EditCheck(call=before.model_copy(update={"args": edited.args, "key": key, "metadata": edited.metadata}))

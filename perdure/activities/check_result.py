@@ -18,6 +18,6 @@ class CheckResult:
     @activity.defn(name="check_result")
     async def check_result(self, input: ResultInput) -> ResultCheck:
         """By the type or schema of its `ToolPolicy(result=…)`, else by the schema that came with the call."""
-        policy = self._runtime.app.agent(input.agent).policy(input.call.tool)
-        declared = input.call.result_schema if policy.result is None else policy.result
+        policy = self._runtime.app.agent(input.agent).policy(input.tool)
+        declared = input.result_schema if policy.result is None else policy.result
         return ResultCheck(problem=problems(declared, input.result[0]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from pydantic_ai import DeferredToolRequests
 from pydantic_ai.messages import ModelResponse, ToolCallPart
@@ -14,7 +14,7 @@ from perdure.activities.carry import canonical_args
 from perdure.activities.faults import log_error
 from perdure.activities.seam import Seam
 from perdure.agent import DurableAgent
-from perdure.contracts import Action, ApprovalTerms, PlannedCall, canonical
+from perdure.contracts import ApprovalTerms, PlannedCall, canonical
 from perdure.policy import Approval, seconds
 
 KEY_DIGITS = 8
@@ -32,24 +32,23 @@ async def planned_calls(
             metadata = requests.metadata.get(call.tool_call_id, {})
             planned_call = _planned(durable, seam, call, f"{step}.{index}", metadata)
             if call.tool_call_id in external:
-                planned.append(_waits_outside(seam, planned_call, _external(requests, call)))
-            else:
-                planned.append(await _gated(durable, seam, call, planned_call))
+                planned_call = _waits_outside(seam, planned_call, _external(requests, call))
+            planned.append(await _gated(durable, seam, call, planned_call))
     return planned
 
 
-def _external(requests: DeferredToolRequests, call: ToolCallPart) -> Action:
+def _external(requests: DeferredToolRequests, call: ToolCallPart) -> Literal["external", "question"]:
     return "question" if requests.kind(call.tool_call_id) == "question" else "external"
 
 
-def _waits_outside(seam: Seam, call: PlannedCall, action: Action) -> PlannedCall:
+def _waits_outside(seam: Seam, call: PlannedCall, action: Literal["external", "question"]) -> PlannedCall:
     """The call of an external tool, or of one whose validator deferred it, with the schema of its result."""
     definition = seam.tools[call.tool].tool_def
     metadata = dict(call.metadata)
-    schema = metadata.pop("result_schema", None) or (
-        definition.return_schema if definition.kind == "external" else None
-    )
-    update = {"action": action, "metadata": metadata, "checked": call.checked or bool(schema)}
+    own = definition.return_schema if definition.kind == "external" else None
+    asked = metadata.get("result_schema")
+    schema: Any = metadata.pop("result_schema") if isinstance(asked, dict) else own
+    update = {"action": action, "after": action, "metadata": metadata, "checked": call.checked or bool(schema)}
     return call.model_copy(update=update | ({"result_schema": schema} if schema else {}))
 
 

@@ -58,6 +58,12 @@ class PrepareRun:
 
     def _check(self, durable: DurableAgent, request: RunRequest) -> None:
         self._runtime.params(durable, request.params)
+        gates = {name: policy.approval for name, policy in durable.policies.items()}
+        own = [name for name, approval in gates.items() if approval is not None and approval.forbid_self]
+        if own and not request.by:
+            raise InvalidRequest(
+                f"say who starts the run in 'by': the policies {own} let nobody approve their own calls"
+            )
         try:
             PROMPT.validate_json(to_json(request.prompt))
         except ValidationError as error:

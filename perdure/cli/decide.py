@@ -70,23 +70,26 @@ def complete(
     """Give the result of a call that is made outside, or the answer to a question."""
     if (result is None) == (error is None):
         raise typer.BadParameter("give --result or --error, one of them")
-    value = None if result is None else json_option("--result", result)
-    sent = {"result": value, "error": error, "by": by, "token": token}
+    what = {"error": error} if result is None else {"result": json_option("--result", result)}
+    sent = {**what, "by": by, "token": token}
     _decide("complete", id, call, sent, False, address, namespace, profile)
 
 
 def _decide(verb: VerbName, id: str, call: str, sent: Json, edit: bool, *where: str | None) -> None:
     async def run() -> str:
         from perdure.client import connect
+        from perdure.errors import InvalidRequest
 
         address, namespace, profile = where
         handle = (await connect(address=address, namespace=namespace, profile=profile)).run(id)
         row = await _row(handle, call)
-        if edit and row is not None:
+        if edit:
+            if row is None:
+                raise InvalidRequest(f"no call {call!r} waits, so there is nothing to edit")
             sent["args"] = edited(row["args"])
-        if not sent["token"] and row is not None:
+        if not sent["token"] and row is not None and row["verifies"]:
             sent["token"] = _own_token(handle.id, row, verb, sent)
-        return _said(row, await handle.decide(verb, call, sent))
+        return _said(row, sent, await handle.decide(verb, call, sent))
 
     with one_line_errors():
         print(asyncio.run(run()))
@@ -108,11 +111,11 @@ def _own_token(id: str, row: Json, verb: VerbName, sent: Json) -> str:
     return token_for(id, row, verb, sent)
 
 
-def _said(row: Json | None, answer: Decided) -> str:
+def _said(row: Json | None, sent: Json, answer: Decided) -> str:
     """The answer in plain words."""
     from perdure.cli.text import plain, printable
 
-    what = f"{row['tool']} {plain(row['args'])}" if row else answer.call
+    what = f"{row['tool']} {plain(sent.get('args') or row['args'])}" if row else answer.call
     match answer.outcome:
         case "approved":
             text = f"approved {answer.call}: {what} runs now"

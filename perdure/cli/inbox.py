@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from perdure.client import PerdureClient
 
 FOR_HELP = "Only what this name, or group:NAME, may decide. May be repeated."
+MAY_WAIT = '(AgentStatus = "waiting" OR AgentStatus IS NULL)'
+"""Runs that were started without the search attribute may wait, too."""
 MAX_RUNS = 500
 """Running runs that are asked."""
 AT_ONCE = 10
@@ -69,10 +71,12 @@ async def _running(client: PerdureClient) -> list[str]:
     from temporalio.service import RPCError
 
     try:
-        waiting = await client.list('AgentStatus = "waiting"', status="running", limit=MAX_RUNS)
+        waiting = await client.list(MAY_WAIT, status="running", limit=MAX_RUNS + 1)
     except RPCError:
-        waiting = await client.list(status="running", limit=MAX_RUNS)
-    return [run.id for run in waiting]
+        waiting = await client.list(status="running", limit=MAX_RUNS + 1)
+    if len(waiting) > MAX_RUNS:
+        print(f"only the latest {MAX_RUNS} runs that may wait were asked", file=sys.stderr)
+    return [run.id for run in waiting[:MAX_RUNS]]
 
 
 def _asks(row: dict[str, Any], names: list[str]) -> bool:

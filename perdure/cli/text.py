@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from typing import Any, TextIO, cast
 
 from rich.console import Console
 from rich.text import Text
 
-from perdure.contracts import Json
+from perdure.contracts import Json, visible
 
 STYLES = {
     "user": "bold cyan",
@@ -24,9 +23,6 @@ STYLES = {
 }
 WIDTH = 10
 """Columns of the label."""
-CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""What a terminal would obey rather than show, new lines and tabs aside: also what turns the direction of text, with
-which arguments could be made to look like others."""
 OUTCOMES = {"success": "returned", "interrupted": "cancelled"}
 
 Line = tuple[str, str]
@@ -45,8 +41,8 @@ def styled(label: str, text: str) -> Text:
 
 
 def printable(text: str) -> str:
-    """`text` without what a terminal would obey."""
-    return CONTROL.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
+    """`text` with what a terminal would obey, or what turns or hides text, as its code; new lines and tabs stay."""
+    return visible(text.replace("\r\n", "\n"), keep="\n\t")
 
 
 def plain(value: Any) -> str:
@@ -59,7 +55,7 @@ def audit_line(row: Json) -> Line:
     known = ("at", "event", "call", "tool", "by", "claimed", "verified", "claimed_by", "via")
     who = row.get("by") or row.get("claimed_by")
     how = "verified" if row.get("verified") else "claimed"
-    by = f"by {who} ({how}) " if who else ""
+    by = f"by {json.dumps(who, ensure_ascii=False)} ({how}) " if who else ""
     via = f"via {row['via']} " if "via" in row else ""
     rest = " ".join(f"{name}={plain(value)}" for name, value in row.items() if name not in known)
     label = str(row.get("event", row.get("left_out", "")))

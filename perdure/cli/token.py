@@ -31,7 +31,7 @@ def token(
     profile: Profile = None,
 ) -> None:
     """Print a token for one decision, signed with your key: the file that PERDURE_KEY names. Valid for two minutes."""
-    sent = {"error": error, "result": None if result is None else json_option("--result", result)}
+    sent: Json = {"error": error} if result is None else {"result": json_option("--result", result)}
     sent |= {"args": None if args is None else json_option("--args", args)}
     with one_line_errors():
         print(asyncio.run(_make(id, call, decision, sent, (address, namespace, profile))))
@@ -56,7 +56,7 @@ def token_for(id: str, row: Json, decision: VerbName, sent: Json) -> str:
 
     digest = row["digest"]
     if decision == "complete":
-        digest = args_digest({"error": sent["error"]} if sent["error"] is not None else {"result": sent["result"]})
+        digest = args_digest({name: sent[name] for name in ("result", "error") if name in sent})
     elif sent.get("args") is not None:
         digest = args_digest(sent["args"])
     return make_token(read_json(KEY_VARIABLE), workflow_id=id, call=row["call"], decision=decision, digest=digest)

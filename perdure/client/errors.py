@@ -53,7 +53,7 @@ class Refused(ClientError):
     def __init__(self, type: str, message: str) -> None:
         super().__init__(f"{type}: {message}")
         self.type = type
-        """`NotPending`, `AlreadyDecided`, `NotAllowed` or `InvalidRequest`."""
+        """`NotPending`, `AlreadyDecided`, `NotAllowed`, `NotChecked` or `InvalidRequest`."""
         self.message = message
 
 

@@ -123,8 +123,11 @@ class RunHandle:
         return await self._query("pending", None, list[Json], self._timeouts)
 
     async def audit(self) -> list[Json]:
-        """Who decided what. Answered by a worker."""
-        return await self._query("audit", None, list[Json], self._timeouts)
+        """Who decided what. Answered by a worker, page by page."""
+        rows: list[Json] = []
+        while page := await self._query("audit", {"start": len(rows)}, list[Json], self._timeouts):
+            rows += page
+        return rows
 
     async def approve(
         self, call: str, *, by: str = "", reason: str = "", args: Json | None = None, token: str = ""
@@ -140,11 +143,13 @@ class RunHandle:
         self, call: str, result: Any = None, *, error: str | None = None, by: str = "", token: str = ""
     ) -> Decided:
         """The result, or the error, of a call that is made outside. Raises `Refused`, `RunClosed`."""
-        return await self.decide("complete", call, {"result": result, "error": error, "by": by, "token": token})
+        what: Json = {"result": result} if error is None else {"error": error}
+        return await self.decide("complete", call, {**what, "by": by, "token": token})
 
     async def decide(self, verb: VerbName, call: str, sent: Json) -> Decided:
         """Send a decision with the fields of `Decide` or `Complete`. Needs a worker: without one it waits for one."""
-        given = {"call": call} | {name: value for name, value in sent.items() if value not in (None, "")}
+        empty = [name for name in ("by", "reason", "token", "args") if sent.get(name) in (None, "")]
+        given = {"call": call} | {name: value for name, value in sent.items() if name not in empty}
         if (size := payload_size(given)) > MAX_PAYLOAD:
             raise InvalidRequest(f"the decision has {size} bytes; it may have {MAX_PAYLOAD}")
         try:

@@ -16,11 +16,14 @@ from perdure.contracts.answered import (
     Usage,
 )
 from perdure.contracts.base import (
+    ASCII_CONTROL,
+    FILLERS,
     KEYWORD_LISTS,
     MAX_DEPTH,
     MAX_DETAILS,
     MAX_PAYLOAD,
     MAX_TEXT,
+    MAX_TOLD,
     MAY_HAVE_RUN,
     SEARCH_ATTRIBUTES,
     TASK_QUEUE,
@@ -35,10 +38,12 @@ from perdure.contracts.base import (
     canonical,
     chain_digest,
     cut,
-    is_deeper,
+    fitting,
     is_empty,
     payload_size,
+    unfit,
     validation_problems,
+    visible,
 )
 from perdure.contracts.calls import (
     Action,
@@ -65,11 +70,13 @@ from perdure.contracts.deciding import (
     VerbName,
     Verified,
     VerifyInput,
+    is_time,
 )
 from perdure.contracts.sent import (
     MAX_NAME,
     MAX_REASON,
     MAX_TOKEN,
+    AuditQuery,
     Complete,
     Decide,
     Limits,
@@ -93,6 +100,8 @@ from perdure.contracts.steps import (
 )
 
 __all__ = [
+    "ASCII_CONTROL",
+    "FILLERS",
     "KEYWORD_LISTS",
     "MAX_DEPTH",
     "MAX_DETAILS",
@@ -102,6 +111,7 @@ __all__ = [
     "MAX_TEXT",
     "MAX_TOKEN",
     "MAX_TOKEN_LIFE",
+    "MAX_TOLD",
     "MAY_HAVE_RUN",
     "SEARCH_ATTRIBUTES",
     "TASK_QUEUE",
@@ -110,6 +120,7 @@ __all__ = [
     "WORKFLOW_TYPE",
     "Action",
     "ApprovalTerms",
+    "AuditQuery",
     "CallOptions",
     "CallOutcome",
     "Compact",
@@ -160,9 +171,12 @@ __all__ = [
     "canonical",
     "chain_digest",
     "cut",
-    "is_deeper",
+    "fitting",
     "is_empty",
+    "is_time",
     "payload_size",
     "told",
+    "unfit",
     "validation_problems",
+    "visible",
 ]

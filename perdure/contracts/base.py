@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
+import re
+import unicodedata
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -27,6 +30,11 @@ MAX_TEXT = 20_000
 """Characters of an error in history."""
 MAX_DETAILS = 100_000
 """Bytes of the details of an error in history."""
+ASCII_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+FILLERS = "\u115f\u1160\u2800\u3164\uffa0"
+"""Letters that look like nothing."""
+MAX_TOLD = 20_000
+"""Bytes of arguments or metadata in a notification and in the audit."""
 MAX_DEPTH = 100
 """Levels of what people send."""
 MAX_PAYLOAD = 1_500_000
@@ -56,20 +64,34 @@ def _place(part: int | str) -> str:
     return str(part) if isinstance(part, int) or part.isidentifier() else cut(ascii(part), 100)
 
 
-def is_deeper(value: Any, limit: int) -> bool:
-    """Whether JSON is nested deeper than `limit` levels. Pydantic writes some 190 and reads fewer."""
+def unfit(value: Any) -> str:
+    """Why JSON that somebody sent can't be carried; empty = it can. Pydantic writes some 190 levels and reads fewer;
+    numbers that aren't finite become null on the way."""
     level = [value]
-    for _ in range(limit + 1):
+    for _ in range(MAX_DEPTH + 1):
+        if any(isinstance(one, float) and not math.isfinite(one) for one in level):
+            return "hold a number that isn't finite, which JSON doesn't know"
         level = [inner for one in level for inner in _inside(one)]
         if not level:
-            return False
-    return True
+            return ""
+    return f"are nested deeper than {MAX_DEPTH} levels"
 
 
 def _inside(value: Any) -> list[Any]:
     if isinstance(value, dict):
         return list(cast("Json", value).values())
     return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def visible(text: str, keep: str = "") -> str:
+    """`text` with what can't be seen, or turns or hides other text, as its code (`\\u202e`); but for those to keep."""
+    if text.isascii():
+        return ASCII_CONTROL.sub(lambda found: found[0] if found[0] in keep else f"\\u{ord(found[0]):04x}", text)
+    return "".join(one if one in keep or not _is_hidden(one) else f"\\u{ord(one):04x}" for one in text)
+
+
+def _is_hidden(letter: str) -> bool:
+    return unicodedata.category(letter) in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp") or letter in FILLERS
 
 
 def cut(text: str, limit: int = MAX_TEXT) -> str:
@@ -83,6 +105,12 @@ def bounded_details(details: Sequence[Any]) -> list[Any]:
         return list(details) if payload_size(list(details)) <= MAX_DETAILS else []
     except ValueError:
         return []
+
+
+def fitting(value: Json) -> Json:
+    """`value`, or a note of its size where it is large and history holds it already."""
+    size = payload_size(value)
+    return value if size <= MAX_TOLD else {"left_out": f"{size} bytes: see the query `pending`"}
 
 
 def args_digest(value: Any) -> str:

@@ -78,6 +78,8 @@ class PlannedCall(Compact):
     """The terms of its policy, or of what gates it. They apply when the call is gated, now or by its tool."""
     wait: float | None = None
     """Seconds that a result from outside is waited for; absent = for ever."""
+    after: Literal["run", "external", "question"] = "run"
+    """For the action `approve`: what an approved call does. Others than `run` then wait for a result from outside."""
     dispatch: bool = False
     """Where it waits for a result from outside, the activity `dispatch` hands it over."""
     checked: bool = False
@@ -104,6 +106,8 @@ class CallOutcome(Compact):
     text: str = ""
     charged: bool = False
     """A `retried` that uses one of the tool's retries."""
+    action: Literal["external", "question"] | None = None
+    """Of a `deferred` call: what it waits for."""
     result: list[Any] = []
     """One item, where the result came from outside: the result."""
     usage: Usage = Usage()

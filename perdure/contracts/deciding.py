@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from perdure.contracts.base import Compact, Json, Recorded
-from perdure.contracts.calls import PlannedCall
 
 VerbName = Literal["approve", "deny", "complete"]
 MAX_TOKEN_LIFE = 300
@@ -18,12 +18,24 @@ Kind = Literal["approval", "external", "question"]
 """What a call waits for."""
 
 
+def is_time(value: Any) -> bool:
+    """Whether a claim of a token is a time, as RFC 7519 has it."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
 class Principal(Recorded):
     """Somebody who was verified. What an app's verifier returns."""
 
     name: str = Field(min_length=1)
     groups: list[str] = []
     """Without the prefix `group:` that approvers are written with."""
+
+    @field_validator("name")
+    @classmethod
+    def _is_a_person(cls, value: str) -> str:
+        if value.startswith("group:"):
+            raise ValueError("a person's name can't begin with 'group:'")
+        return value
 
 
 class TokenUse(Recorded):
@@ -58,7 +70,9 @@ class ResultInput(Compact):
     """The argument of `check_result`. `result` has one item, so that an empty one is written."""
 
     agent: str
-    call: PlannedCall
+    tool: str
+    result_schema: Json = {}
+    """What the call came with; the policy's own type or schema wins."""
     result: list[Any]
 
 
@@ -84,7 +98,7 @@ class ExternalCall(Recorded):
     metadata: Json = {}
     """Of the call, as its tool gave it."""
     run_metadata: Json = {}
-    """`RunRequest.metadata`."""
+    """`RunRequest.metadata`, or a note of its size where it is large."""
     idempotency_key: str
     """The same for every attempt to hand this call over."""
     expires_at: str | None = None

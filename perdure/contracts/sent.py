@@ -77,7 +77,16 @@ class Complete(Verb):
     """The argument of `complete`: the result of a call that is made outside."""
 
     result: Any = None
-    error: str | None = Field(default=None, max_length=MAX_REASON)
+    """Any JSON, also null: then it has to be written."""
+    error: str | None = Field(default=None, min_length=1, max_length=MAX_REASON)
+    """What went wrong, instead of a result."""
+
+
+class AuditQuery(Sent):
+    """The argument of the query `audit`; may be absent."""
+
+    start: int = Field(default=0, ge=0)
+    """Rows that are left out. An answer has as many as fit; the last one is followed by an empty answer."""
 
 
 class TranscriptQuery(Sent):

@@ -147,7 +147,7 @@ class EditInput(StepInput):
     """The argument of `check_edit`."""
 
     call: PlannedCall
-    args: dict[str, Any]
+    args: dict[str, Any] = {}
 
 
 class EditCheck(Compact):

@@ -20,6 +20,7 @@ with workflow.unsafe.imports_passed_through():
     from perdure.contracts import (
         MAX_PAYLOAD,
         WORKFLOW_TYPE,
+        AuditQuery,
         Decided,
         Json,
         Output,
@@ -34,7 +35,7 @@ with workflow.unsafe.imports_passed_through():
     from perdure.errors import InvalidRequest, LimitExceeded
     from perdure.workflows import budget, details, requests, verbs
     from perdure.workflows.entry import one_argument, refusal, typed
-    from perdure.workflows.sizes import fitting_result
+    from perdure.workflows.sizes import fitting_result, fitting_rows
     from perdure.workflows.state import RunState
     from perdure.workflows.turn import run_turn
 
@@ -61,15 +62,16 @@ class AgentWorkflow:
         query = one_argument(raw, TranscriptQuery) if raw else TranscriptQuery()
         return self._state.transcript.page(query.start, query.max_bytes)
 
-    @workflow.query(description="Who decided what")
+    @workflow.query(description='Who decided what, as far as it fits: {"start": 0}')
     def audit(self, *raw: Any) -> list[Json]:
-        """What was asked, who decided it, what became of it, in order."""
-        return self._state.audit
+        """What was asked, who decided it, what became of it, in order. Without an argument: from the start."""
+        query = one_argument(raw, AuditQuery) if raw and isinstance(raw[0], dict) else AuditQuery()
+        return fitting_rows(self._state.audit[query.start :])
 
     @workflow.query(description="What waits for a decision or a result")
     def pending(self, *raw: Any) -> list[Json]:
         """Each with its key, arguments, approvers and expiry."""
-        return [waiting.view() for waiting in self._state.in_order]
+        return details.pending(self._state)
 
     @workflow.update(name="approve", description='{"call": "3.1-9f3c", "by": "…"}')
     async def approve(self, *raw: Any) -> Decided:

@@ -24,6 +24,7 @@ with workflow.unsafe.imports_passed_through():
         Verified,
         VerifyInput,
         cut,
+        fitting,
     )
     from perdure.errors import NotChecked
     from perdure.workflows.cancelling import raise_if_cancelled
@@ -53,7 +54,7 @@ async def check_edit(state: RunState, call: PlannedCall, args: dict[str, Any]) -
 
 async def check_result(state: RunState, call: PlannedCall, result: Any) -> ResultCheck:
     """Whether a result from outside is what its schema says. Raises `NotChecked`."""
-    input = ResultInput(agent=state.agent, call=call, result=[result])
+    input = ResultInput(agent=state.agent, tool=call.tool, result_schema=call.result_schema, result=[result])
     return await _checked("check_result", input, call.key, ResultCheck)
 
 
@@ -86,7 +87,7 @@ async def dispatch(state: RunState, waiting: Waiting) -> str:
         tool_call_id=call.tool_call_id,
         args=call.args,
         metadata=call.metadata,
-        run_metadata=request.metadata if request else {},
+        run_metadata=fitting(request.metadata) if request else {},
         idempotency_key=idempotency_key(call),
         expires_at=waiting.expires_at.isoformat() if waiting.expires_at else None,
     )

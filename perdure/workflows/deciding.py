@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Any
 
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from perdure.contracts import Complete, Decide, Decided, PlannedCall
-    from perdure.errors import AlreadyDecided, InvalidRequest, NotAllowed, NotPending, PerdureError
+    from perdure.contracts import MAX_PAYLOAD, Complete, Decide, Decided, PlannedCall, fitting, payload_size
+    from perdure.errors import (
+        AlreadyDecided,
+        InternalError,
+        InvalidRequest,
+        NotAllowed,
+        NotChecked,
+        NotPending,
+        PerdureError,
+    )
     from perdure.workflows import asides, decisions
     from perdure.workflows.decisions import Arrival, Waiting, Who
-    from perdure.workflows.notices import fitting
     from perdure.workflows.state import RunState
     from perdure.workflows.verbs import all_heard, check_room, refuse
 
@@ -21,10 +30,10 @@ async def consider(state: RunState, waiting: Waiting, arrival: Arrival) -> None:
     """Check a decision, apply it, answer it. Raises `CancelledError`; then it is answered, too."""
     try:
         arrival.answer = await _decide(state, waiting, arrival)
-    except PerdureError as error:
-        refuse(state, arrival, error)
+    except Exception as error:  # also a fault of ours: whoever waits for the answer gets one
+        refuse(state, arrival, error if isinstance(error, PerdureError) else InternalError(f"{error!r}"))
     except asyncio.CancelledError:
-        refuse(state, arrival, NotPending("the run is being cancelled"))
+        refuse(state, arrival, NotPending("the run is ending"))
         raise
     await all_heard([arrival])
 
@@ -69,12 +78,8 @@ async def _who(state: RunState, waiting: Waiting, arrival: Arrival) -> Who:
 
 async def _edit(state: RunState, waiting: Waiting, arrival: Arrival, who: Who, args: dict[str, Any]) -> None:
     """Show other arguments from now on, under another key, once they are known to be valid."""
-    size = check_room(state, args)
-    state.checking += size
-    try:
+    with checking(state, check_room(state, args)):
         checked = await asides.check_edit(state, waiting.call, args)
-    finally:
-        state.checking -= size
     if checked.call is None:
         raise InvalidRequest(f"the arguments for call {waiting.key!r} are refused: {checked.problem}")
     before, after = waiting.call, checked.call
@@ -89,12 +94,25 @@ async def _edit(state: RunState, waiting: Waiting, arrival: Arrival, who: Who, a
 
 async def _complete(state: RunState, waiting: Waiting, arrival: Arrival, who: Who, sent: Complete) -> Decided:
     if sent.error is None and waiting.call.checked:
-        checked = await asides.check_result(state, waiting.call, sent.result)
+        with checking(state, payload_size(sent.result)):
+            checked = await asides.check_result(state, waiting.call, sent.result)
         if checked.problem:
             raise InvalidRequest(f"the result of call {waiting.key!r} is refused: {checked.problem}")
     answer = decisions.complete(waiting, who, sent)
     _note(state, "completed" if sent.error is None else "failed", waiting.call, arrival, who, reason=sent.error)
     return answer
+
+
+@contextmanager
+def checking(state: RunState, size: int) -> Generator[None]:
+    """Count what activities check at once: the inputs of one workflow task together have to stay under 4 MB."""
+    if state.checking + size > MAX_PAYLOAD:
+        raise NotChecked(f"{state.checking} bytes of other decisions are being checked; send it again")
+    state.checking += size
+    try:
+        yield
+    finally:
+        state.checking -= size
 
 
 def _note(state: RunState, event: str, call: PlannedCall, arrival: Arrival, who: Who, **more: Any) -> None:

@@ -5,6 +5,7 @@ A decision is bound to one call by its key and used once: the first valid one th
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -35,7 +36,7 @@ Via = Literal["update", "signal"]
 class Resolution:
     """How a call that waited may go on."""
 
-    outcome: Literal["approved", "denied", "expired", "completed", "failed"]
+    outcome: Literal["approved", "denied", "expired", "completed", "failed", "cancelled"]
     reason: str = ""
     result: Any = None
     by: str = ""
@@ -70,7 +71,13 @@ class Who:
 
     def is_among(self, approvers: list[str]) -> bool:
         """Whether one of the names or groups is this person's; no approvers = anyone."""
-        return not approvers or self.name in approvers or any(f"group:{group}" in approvers for group in self.groups)
+        groups = [f"group:{group}" for group in self.groups]
+        by_name = self.name in approvers and not self.name.startswith("group:")
+        return not approvers or by_name or any(group in approvers for group in groups)
+
+    def is_person(self, name: str) -> bool:
+        """Whether this is who that name means: `Ann` is `ann`."""
+        return bool(name) and self.name.casefold() == name.casefold()
 
 
 @dataclass
@@ -100,7 +107,7 @@ class Waiting:
     @property
     def place(self) -> list[int]:
         """Step and number of the call."""
-        return [int(number) for number in self.key.partition("-")[0].split(".")]
+        return [int(number) for number in self.key.partition("-")[0].partition("+")[0].split(".")]
 
     @property
     def needed(self) -> int:
@@ -165,7 +172,7 @@ def find(waiting: Mapping[str, Waiting], done: Mapping[str, str], key: str, verb
     if found is None and key in done:
         raise AlreadyDecided(f"call {key!r} is already decided: {done[key]}")
     if found is None:
-        near = [full for full in pending if full.rsplit("-", 1)[0] == key.rsplit("-", 1)[0]]
+        near = [full for full in pending if re.split("[+-]", full)[0] == re.split("[+-]", key)[0]]
         hint = f"; did you mean {near[0]!r}? The whole key is needed, it is bound to what was shown" if near else ""
         raise NotPending(f"no call {key!r} waits{hint}. Pending: {pending}")
     if (found.kind == "approval") == (verb == "complete"):
@@ -184,9 +191,9 @@ def check_right(waiting: Waiting, who: Who, arrival: Arrival, started_by: str) -
     if not who.name and (terms.quorum > 1 or terms.forbid_self):
         people = f"{terms.quorum} different people" if terms.quorum > 1 else "somebody else than who asked"
         raise InvalidRequest(f"call {key!r} needs {people}: say who you are in 'by'")
-    if terms.forbid_self and who.name == started_by:
+    if terms.forbid_self and who.is_person(started_by):
         raise NotAllowed(f"{who.name!r} started the run and may not approve call {key!r}")
-    if terms.forbid_self and who.name == waiting.edited_by:
+    if terms.forbid_self and who.is_person(waiting.edited_by):
         raise NotAllowed(f"{who.name!r} edited the arguments of call {key!r} and may not approve them")
     if isinstance(arrival.sent, Decide) and arrival.sent.args is not None and not terms.allow_edit:
         raise NotAllowed(f"the arguments of call {key!r} may not be edited: its policy has allow_edit=False")
@@ -199,7 +206,7 @@ def edit(waiting: Waiting, who: Who, edited: PlannedCall) -> None:
 
 def approve(waiting: Waiting, who: Who, reason: str) -> Decided:
     """Count a vote; the last one that is needed approves. With `forbid_self` the vote of who edited doesn't count."""
-    if waiting.terms.forbid_self and who.name == waiting.edited_by:
+    if waiting.terms.forbid_self and who.is_person(waiting.edited_by):
         return Decided(call=waiting.key, outcome="edited", needed=waiting.needed)
     if who.name not in waiting.votes:
         waiting.votes.append(who.name)

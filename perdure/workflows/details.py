@@ -11,7 +11,7 @@ from temporalio import workflow
 from temporalio.common import SearchAttributeKey
 
 with workflow.unsafe.imports_passed_through():
-    from perdure.contracts import StatusView, cut
+    from perdure.contracts import Json, StatusView, cut, payload_size, visible
     from perdure.workflows.decisions import Waiting
     from perdure.workflows.state import RunState
 
@@ -21,10 +21,12 @@ AGENT_WAITING = SearchAttributeKey.for_keyword_list("AgentWaiting")
 MAX_CALLS = 20
 MAX_ARGS = 500
 """Characters of a cell."""
+MAX_AWAITED = 1_500
+"""Bytes of `AgentWaiting`: over 2,048 the server ends the run. Kinds first, then names as far as there is room."""
 GAP = "\N{EM SPACE}| "
 """Between cells: the page draws no borders and leaves no space."""
 MAX_SHOWN = 4_000
-"""Characters of the arguments that a person decides on; twenty of them stay far under the 200 kB the page can show."""
+"""Bytes of the arguments that a person decides on; twenty of them stay under the 200 kB the page can show."""
 
 
 def status(state: RunState) -> StatusView:
@@ -40,11 +42,17 @@ def status(state: RunState) -> StatusView:
         step=state.step,
         usage=state.usage,
         open_calls=[{"call": call.key, "tool": call.tool, "args": call.args} for call in calls],
-        pending=[waiting.view() for waiting in state.in_order],
+        pending=pending(state),
         rejected=state.rejected,
         rejected_count=state.rejected_count,
         unsent=state.unsent,
     )
+
+
+def pending(state: RunState) -> list[Json]:
+    """The answer of the query `pending`."""
+    verifies = state.plan is not None and state.plan.verifies
+    return [waiting.view() | {"verifies": verifies} for waiting in state.in_order]
 
 
 def state_of(state: RunState) -> Literal["running", "waiting", "done"]:
@@ -68,12 +76,12 @@ def show(state: RunState) -> None:
 
 def _mark(state: RunState) -> None:
     """Upsert the search attributes that are registered, in one command, where one of them changes."""
+    allowed = state.plan.search_attributes if state.plan else []
     status = "done" if state.done else "waiting" if state.waiting else "running"
-    who = awaited(state)
+    who = awaited(state) if AGENT_WAITING.name in allowed else []
     if (status, who) == (state.shown_status, state.shown_waiting):
         return
     state.shown_status, state.shown_waiting = status, who
-    allowed = state.plan.search_attributes if state.plan else []
     updates = [AGENT_NAME.value_set(state.agent), AGENT_STATUS.value_set(status)]
     waiting = AGENT_WAITING.value_set(who) if who else AGENT_WAITING.value_unset()
     chosen = [update for update in [*updates, waiting] if update.key.name in allowed]
@@ -83,9 +91,13 @@ def _mark(state: RunState) -> None:
 
 def awaited(state: RunState) -> list[str]:
     """What the search attribute `AgentWaiting` holds: what is waited for, and from whom."""
-    kinds = {waiting.kind: "" for waiting in state.waiting.values()}
-    approvers = {name: "" for waiting in state.waiting.values() for name in waiting.terms.approvers}
-    return sorted(kinds | approvers)
+    kinds = sorted({waiting.kind: "" for waiting in state.waiting.values()})
+    names = sorted({name: "" for waiting in state.waiting.values() for name in waiting.terms.approvers})
+    found = list(kinds)
+    for name in names:
+        if payload_size([*found, name]) <= MAX_AWAITED:
+            found.append(name)
+    return found
 
 
 def markdown(state: RunState, at: datetime) -> str:
@@ -93,13 +105,13 @@ def markdown(state: RunState, at: datetime) -> str:
 
     The page doesn't refresh by itself, so the text says of when it is.
     """
-    view = status(state)
-    usage = view.usage
+    plan, usage = state.plan, state.usage
     cost = f", {usage.cost} USD" if usage.cost is not None else ""
+    about = f"**{escape(state.agent)}** {escape(plan.version)} · {escape(plan.model)}" if plan else escape(state.agent)
     lines = [
-        f"**{escape(view.agent)}** {escape(view.version)} · {escape(view.model)} · {view.state}",
+        f"{about} · {state_of(state)}",
         "",
-        f"Turn {view.turn}, step {view.step}. {usage.requests} requests, {usage.tool_calls} tool calls, "
+        f"Turn {state.turn}, step {state.step}. {usage.requests} requests, {usage.tool_calls} tool calls, "
         f"{usage.input_tokens} + {usage.output_tokens} tokens{cost}.",
         "",
         f"As of {at:%Y-%m-%d %H:%M:%S} UTC, revision {state.revision}; R shows it anew.",
@@ -113,11 +125,11 @@ def markdown(state: RunState, at: datetime) -> str:
     if len(calls) > MAX_CALLS:
         lines += ["", f"… and {len(calls) - MAX_CALLS} more calls"]
     lines += _waiting_lines(state)
-    lines += [f"\n{escape(warning)}" for warning in (state.plan.warnings if state.plan else [])]
-    if view.rejected_count:
-        lines += ["", f"{view.rejected_count} signals could not be used: see the query `status`."]
-    if view.unsent:
-        lines += ["", f"{len(view.unsent)} notifications could not be sent: see the query `status`."]
+    lines += [f"\n{escape(warning)}" for warning in (plan.warnings if plan else [])]
+    if state.rejected_count:
+        lines += ["", f"{state.rejected_count} signals could not be used: see the query `status`."]
+    if state.unsent:
+        lines += ["", f"{len(state.unsent)} notifications could not be sent: see the query `status`."]
     return "\n".join(lines)
 
 
@@ -149,30 +161,24 @@ def _row(waiting: Waiting) -> str:
 def _body_lines(waiting: Waiting, verifies: bool) -> list[str]:
     verbs = "approve` or `deny" if waiting.kind == "approval" else "complete"
     body = {"call": waiting.key} | ({"token": "a token for this decision"} if verifies else {"by": "your name"})
-    body |= {} if waiting.kind == "approval" else {"result": None}
-    shown = json.dumps(waiting.call.args, indent=2, ensure_ascii=False)
-    left_out = "" if len(shown) <= MAX_SHOWN else " **There is more: it is cut here, see the query `pending`.**"
+    body |= {} if waiting.kind == "approval" else {"result": "the result"}
+    whole = json.dumps(waiting.call.args, indent=2, ensure_ascii=False)
+    shown = visible(whole[:MAX_SHOWN], keep="\n").encode()[:MAX_SHOWN].decode(errors="ignore")
+    fits = len(visible(whole, keep="\n").encode()) <= MAX_SHOWN if len(whole) <= MAX_SHOWN else False
+    left_out = "" if fits else " **There is more: it is cut here, see the query `pending`.**"
     return [
         "",
         f"**{waiting.key}**: {escape(waiting.call.tool)} with{left_out}",
-        *_block(shown[:MAX_SHOWN]),
+        *_block(shown),
         f"Send an update or a signal `{verbs}` with",
         *_block(json.dumps(body, indent=2)),
     ]
 
 
 def _block(text: str) -> list[str]:
-    return ["", *(f"    {line}" for line in HIDDEN.sub(_visible, text).split("\n")), ""]
-
-
-HIDDEN = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Control characters, also those that turn the direction of text: arguments could be made to look like others."""
-
-
-def _visible(found: re.Match[str]) -> str:
-    return f"\\u{ord(found[0]):04x}"
+    return ["", *(f"    {line}" for line in visible(text, keep="\n").split("\n")), ""]
 
 
 def escape(text: str) -> str:
     """`text` on one line, with everything escaped that Markdown or HTML could give a meaning to: all punctuation."""
-    return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", HIDDEN.sub(_visible, " ".join(text.split())))
+    return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", visible(" ".join(text.split())))

@@ -9,13 +9,11 @@ from typing import Literal
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from perdure.contracts import Json, Notification, payload_size
+    from perdure.contracts import Json, Notification, args_digest, fitting
     from perdure.workflows import asides
     from perdure.workflows.decisions import Waiting
     from perdure.workflows.state import RunState
 
-MAX_TOLD = 20_000
-"""Bytes of arguments in a notification or in the audit."""
 Event = Literal["asked", "reminded", "escalated", "decided"]
 
 
@@ -43,14 +41,14 @@ def _notification(
     info, call, request = workflow.info(), waiting.call, state.request
     state.told += 1
     fields: Json = {
-        "id": f"{info.workflow_id}/{info.first_execution_run_id}/{state.told}",
+        "id": args_digest([info.workflow_id, info.run_id, state.told, event, waiting.key])[:32],
         "event": event,
         "at": at.isoformat(),
         "workflow_id": info.workflow_id,
         "run_id": info.first_execution_run_id,
         "agent": state.agent,
         "started_by": request.by if request else "",
-        "run_metadata": request.metadata if request else {},
+        "run_metadata": fitting(request.metadata) if request else {},
         "asked_at": waiting.asked_at.isoformat(),
         "expires_at": waiting.expires_at.isoformat() if waiting.expires_at else None,
         "call": waiting.key,
@@ -64,9 +62,3 @@ def _notification(
         "votes": waiting.votes,
     }
     return Notification.model_validate(fields | decided)
-
-
-def fitting(value: Json) -> Json:
-    """`value`, or its size where it is large: history holds it once already."""
-    size = payload_size(value)
-    return value if size <= MAX_TOLD else {"left_out": f"{size} bytes: see the query `pending`"}

@@ -9,11 +9,20 @@ from __future__ import annotations
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from perdure.contracts import MAX_PAYLOAD, RunResult, payload_size
+    from perdure.contracts import MAX_PAYLOAD, Json, RunResult, payload_size
     from perdure.errors import OutputTooLarge
 
 MAX_ENTRY = 1_000_000
 """Bytes of one transcript entry, where there is more than one answer in it: a page of the query holds 1.5 MB."""
+
+
+def fitting_rows(rows: list[Json]) -> list[Json]:
+    """The first rows, as many as an answer of a query holds, at least one where there is one."""
+    used = end = 0
+    while end < len(rows) and (end == 0 or used + payload_size(rows[end]) <= MAX_PAYLOAD):
+        used += payload_size(rows[end])
+        end += 1
+    return rows[:end]
 
 
 def fitting_result(result: RunResult) -> RunResult:

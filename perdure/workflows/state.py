@@ -46,8 +46,12 @@ class RunState:
     rejected_count: int = 0
     refused: dict[str, int] = field(default_factory=lambda: {})
     """By call key: how many decisions that came to nothing are in the audit."""
+    slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
+    """For the tool calls of a step that may be open at once."""
+    failing: bool = False
+    """A call has ended the run: nothing waits any more, and what hasn't begun doesn't."""
     checking: int = 0
-    """Bytes of edited arguments that are being checked."""
+    """Bytes of edited arguments and results that are being checked."""
     notices: list[asyncio.Task[None]] = field(default_factory=lambda: [])
     told: int = 0
     """Notifications made."""

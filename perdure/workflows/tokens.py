@@ -14,7 +14,7 @@ from typing import Any, cast
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from perdure.contracts import MAX_TOKEN_LIFE, TOKEN_LEEWAY, TokenUse
+    from perdure.contracts import MAX_TOKEN_LIFE, TOKEN_LEEWAY, TokenUse, is_time
     from perdure.errors import NotAllowed
 
 IN_CLEAR = (
@@ -30,8 +30,8 @@ def check_token(token: str, use: TokenUse) -> None:
     wrong = [name for name, value in wanted.items() if claims.get(name) != value]
     if wrong:
         raise NotAllowed(f"the token isn't made for this decision: {', '.join(wrong)} differ; {IN_CLEAR}")
-    ends = claims.get("exp")
-    if not isinstance(ends, int | float):
+    ends: Any = claims.get("exp")
+    if not is_time(ends):
         raise NotAllowed(f"the token has no expiry ('exp'); {IN_CLEAR}")
     left = ends - datetime.fromisoformat(use.at).timestamp()
     if left > MAX_TOKEN_LIFE + TOKEN_LEEWAY:

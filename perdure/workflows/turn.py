@@ -106,13 +106,14 @@ async def _answer(state: RunState, step: Step, answers: Answers) -> None:
 async def _run_calls(state: RunState, calls: Sequence[PlannedCall]) -> list[CallOutcome]:
     """Run the calls, segment by segment, and return an outcome for each, in call order, also when cancelled.
 
-    A call that ends the run lets its running siblings end; those not yet begun don't begin.
+    A call that ends the run lets its running siblings end; those not yet begun don't begin, and nothing waits any more.
     """
     outcomes: dict[str, CallOutcome] = {}
-    slots = asyncio.Semaphore(state.plan.max_parallel_calls if state.plan else 1)
+    state.slots = asyncio.Semaphore(state.plan.max_parallel_calls if state.plan else 1)
 
     async def finish(call: PlannedCall) -> None:
-        outcomes[call.key] = await _run_call(state, call, slots, outcomes)
+        outcomes[call.key] = await _run_call(state, call)
+        state.failing = state.failing or outcomes[call.key].error is not None
         state.usage = budget.add_usage(state.usage, outcomes[call.key].usage)
 
     for segment in segments(calls):
@@ -125,16 +126,14 @@ async def _run_calls(state: RunState, calls: Sequence[PlannedCall]) -> list[Call
     return [outcomes.get(call.key) or _not_begun(call) for call in calls]
 
 
-async def _run_call(
-    state: RunState, call: PlannedCall, slots: asyncio.Semaphore, outcomes: dict[str, CallOutcome]
-) -> CallOutcome:
+async def _run_call(state: RunState, call: PlannedCall) -> CallOutcome:
     if call.action == "unknown":
         return told(call, "failed", "This version of perdure can't do what was planned for this call.")
     try:
         if call.action != "run":
             return await decided_call(state, call)
-        async with slots:
-            if any(outcome.error for outcome in outcomes.values()):
+        async with state.slots:
+            if state.failing:
                 return _not_begun(call)
             outcome = await requests.tool_call(state, call)
         if outcome.kind in ("needs_approval", "deferred"):

@@ -7,22 +7,12 @@ is being verified waits for its end. See `deciding`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from perdure.contracts import (
-        MAX_DEPTH,
-        MAX_PAYLOAD,
-        Complete,
-        Decide,
-        Decided,
-        Json,
-        VerbName,
-        is_deeper,
-        payload_size,
-    )
+    from perdure.contracts import MAX_PAYLOAD, Complete, Decide, Decided, VerbName, cut, payload_size, unfit
     from perdure.errors import AlreadyDecided, InvalidRequest, PerdureError
     from perdure.workflows import decisions
     from perdure.workflows.decisions import Arrival, Via, Waiting, Who
@@ -30,6 +20,8 @@ with workflow.unsafe.imports_passed_through():
     from perdure.workflows.state import RunState
     from perdure.workflows.tokens import check_token
 
+MAX_REFUSAL = 1_000
+"""Characters of a refusal in the audit."""
 MAX_REFUSED = 20
 """Decisions on one call that came to nothing and are kept in the audit. Further updates are refused unrecorded."""
 
@@ -91,7 +83,9 @@ def keep_refused(state: RunState, verb: VerbName, sent: Decide | Complete, via: 
     count = state.refused[sent.call] = state.refused.get(sent.call, 0) + 1
     if count <= MAX_REFUSED:
         row = {"at": workflow.now().isoformat(), "event": "refused", "call": sent.call, "decision": verb}
-        state.audit.append(row | {"claimed_by": sent.by, "via": via, "reason": f"{error.type}: {error}"})
+        state.audit.append(
+            row | {"claimed_by": sent.by, "via": via, "reason": cut(f"{error.type}: {error}", MAX_REFUSAL)}
+        )
 
 
 def _checked(state: RunState, verb: VerbName, raw: tuple[Any, ...], via: Via) -> tuple[Arrival, Waiting]:
@@ -119,14 +113,15 @@ def _check_shape(arrival: Arrival) -> None:
         if arrival.verb == "deny" and arrival.sent.args is not None:
             raise InvalidRequest("deny takes no args")
         return
-    if arrival.sent.error is not None and arrival.sent.result is not None:
-        raise InvalidRequest("complete takes a result or an error, not both")
+    given = arrival.sent.model_fields_set & {"result", "error"}
+    if len(given) != 1:
+        raise InvalidRequest("complete takes a result or an error, one of them; a result of nothing is written as null")
 
 
 def _check_size(state: RunState, sent: Decide | Complete) -> None:
     what, value = ("args", sent.args) if isinstance(sent, Decide) else ("result", sent.result)
-    if isinstance(value, dict | list) and is_deeper(cast("Json", value), MAX_DEPTH):
-        raise InvalidRequest(f"the {what} are nested deeper than {MAX_DEPTH} levels")
+    if why := unfit(value):
+        raise InvalidRequest(f"the {what} {why}")
     if what == "args" and value is not None:
         check_room(state, value)
     elif (size := payload_size(value)) > MAX_PAYLOAD:

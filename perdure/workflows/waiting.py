@@ -7,15 +7,18 @@ import asyncio
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from perdure.contracts import ApprovalTerms, CallOutcome, Fault, Json, PlannedCall, told
+    from perdure.contracts import ApprovalTerms, CallOutcome, Fault, Json, PlannedCall, fitting, told
     from perdure.errors import AlreadyDecided, NotPending
     from perdure.workflows import asides, decisions, details, requests
     from perdure.workflows.cancelling import raise_if_cancelled
     from perdure.workflows.deciding import consider
     from perdure.workflows.decisions import Resolution, Waiting
-    from perdure.workflows.notices import fitting, notify
+    from perdure.workflows.notices import notify
     from perdure.workflows.state import RunState
     from perdure.workflows.verbs import all_heard, refuse
+
+
+NOT_MADE = "The call was not made: the run was ending."
 
 
 async def decided_call(state: RunState, call: PlannedCall) -> CallOutcome:
@@ -38,11 +41,19 @@ async def _outcome(state: RunState, waiting: Waiting) -> CallOutcome:
             return told(call, "failed", resolution.reason)
         case "completed":
             return told(call, "returned", "").model_copy(update={"result": [resolution.result]})
+        case "cancelled":
+            return told(call, "cancelled", NOT_MADE)
 
 
 async def _run(state: RunState, waiting: Waiting) -> CallOutcome:
-    call, began = waiting.call, workflow.now()
-    outcome = await requests.tool_call(state, call, approved_by=waiting.votes)
+    call = waiting.call
+    if call.after != "run":
+        return await decided_call(state, call.model_copy(update={"action": call.after}))
+    async with state.slots:
+        if state.failing:
+            return told(call, "cancelled", NOT_MADE)
+        began = workflow.now()
+        outcome = await requests.tool_call(state, call, approved_by=waiting.votes)
     state.note("ran", call, workflow.now(), began=began.isoformat(), outcome=outcome.kind)
     if outcome.kind == "needs_approval":
         return told(call, "failed", "The tool asked for approval again, although it was approved.")
@@ -103,7 +114,7 @@ async def _leave(state: RunState, waiting: Waiting, how: str, handing: asyncio.T
         state.note(how, waiting.call, now, level=waiting.level)
     late = AlreadyDecided(f"call {waiting.key!r} is already decided: {how}")
     for arrival in waiting.arrived:
-        refuse(state, arrival, NotPending("the run is being cancelled") if how == "cancelled" else late)
+        refuse(state, arrival, NotPending("the run is ending") if how == "cancelled" else late)
     await all_heard(list(waiting.arrived))
     who = Resolution("expired") if resolution is None else resolution
     notify(state, waiting, "decided", now, outcome=how, by=who.by, verified=who.verified, reason=who.reason)
@@ -111,11 +122,17 @@ async def _leave(state: RunState, waiting: Waiting, how: str, handing: asyncio.T
 
 
 async def _next(state: RunState, waiting: Waiting) -> None:
-    """Wait for what comes next, and deal with it. What arrived by the expiry counts, however late it is looked at."""
+    """Wait for what comes next, and deal with it.
+
+    What a worker has received by the expiry counts, however long others take to be verified before it. Without a worker
+    at the expiry, what was sent in time can't be told from what wasn't: it is too late.
+    """
     moment = waiting.next_moment
-    if not await _something(waiting, None if moment is None else (moment - workflow.now()).total_seconds()):
+    if not await _something(state, waiting, None if moment is None else (moment - workflow.now()).total_seconds()):
         raise_if_cancelled()
     now, expires = workflow.now(), waiting.expires_at
+    if state.failing and waiting.resolution is None:
+        waiting.resolution = Resolution("cancelled")
     if waiting.resolution is not None:
         return
     if waiting.arrived and (expires is None or waiting.arrived[0].at <= expires):
@@ -129,11 +146,11 @@ async def _next(state: RunState, waiting: Waiting) -> None:
         notify(state, waiting, "reminded", now)
 
 
-async def _something(waiting: Waiting, seconds: float | None) -> bool:
+async def _something(state: RunState, waiting: Waiting, seconds: float | None) -> bool:
     """Whether anything came before the time was over."""
 
     def came() -> bool:
-        return bool(waiting.arrived) or waiting.resolution is not None
+        return bool(waiting.arrived) or waiting.resolution is not None or state.failing
 
     if came() or (seconds is not None and seconds <= 0):
         return came()
@@ -168,11 +185,11 @@ async def _hand_over(state: RunState, waiting: Waiting) -> None:
 
 def asked_by_tool(call: PlannedCall, outcome: CallOutcome) -> PlannedCall:
     """The call of a tool that itself asked for approval, or for a result from outside. Its policy's terms apply."""
-    action = "approve" if outcome.kind == "needs_approval" else outcome.metadata.get("action", "external")
-    metadata = {name: value for name, value in outcome.metadata.items() if name != "action"}
-    update: Json = {"action": action, "metadata": metadata}
-    if schema := metadata.pop("result_schema", None):
-        update |= {"checked": True, "result_schema": schema}
+    asks = outcome.kind == "needs_approval"
+    metadata = dict(outcome.metadata)
+    update: Json = {"action": "approve" if asks else outcome.action or "external", "metadata": metadata}
+    if not asks and isinstance(metadata.get("result_schema"), dict):
+        update |= {"checked": True, "result_schema": metadata.pop("result_schema")}
     if call.approval is None:
         update["approval"] = ApprovalTerms(rule="asked by the tool")
     return call.model_copy(update=update)
