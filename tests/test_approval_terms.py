@@ -13,7 +13,7 @@ from temporalio.client import Client
 
 from perdure import App, Approval, DeclarationError, DurableAgent, ToolPolicy
 from perdure.client import PerdureClient
-from tests.harness import Handle, failure_of, working
+from tests.harness import Handle, failure_of, until, working
 from tests.scripts import Script
 from tests.test_approvals import answers, cancelled, pending, refused, shop, update
 
