@@ -1,1 +1,4 @@
-"""Speed, history size, memory and import costs of perdure beside its neighbours. Start with `benchmarks.run`."""
+"""Speed, history size, memory and import costs of perdure beside its neighbours, and many runs that wait for a person.
+
+Start with `benchmarks.run`.
+"""

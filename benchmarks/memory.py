@@ -5,10 +5,7 @@
 
 import argparse
 import asyncio
-import subprocess
-import sys
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -17,6 +14,7 @@ from temporalio.api.enums.v1 import PendingActivityState
 from temporalio.client import Client, WorkflowHandle
 
 from benchmarks.peer import MODULES, Peer, load, start
+from benchmarks.process import resident, worker_process
 from benchmarks.server import server
 
 BOUND = timedelta(minutes=2)
@@ -38,27 +36,15 @@ class Memory:
 async def measure_memory(peer: Peer, address: str, open_runs: int = 100) -> Memory:
     """Start a worker process and `open_runs` runs, and read its resident set before and after."""
     client = await peer.connect(address)
-    async with _worker_process(peer, address) as pid:
+    async with worker_process("-m", "benchmarks.memory", "--peer", peer.name, "--serve", address) as pid:
         warming = [await start(client, peer, 3, BOUND) for _ in range(20)]
         await asyncio.gather(*(handle.result() for handle in warming))
-        before = _resident(pid)
+        before = resident(pid)
         waiting = [await start(client, peer, WAITING, BOUND) for _ in range(open_runs)]
         await _all_in_tool(peer, waiting)
-        after = _resident(pid)
+        after = resident(pid)
         await asyncio.gather(*(handle.terminate() for handle in waiting))
     return Memory(open_runs, before, after)
-
-
-@asynccontextmanager
-async def _worker_process(peer: Peer, address: str) -> AsyncGenerator[int]:
-    command = [sys.executable, "-m", "benchmarks.memory", "--peer", peer.name, "--serve", address]
-    process = await asyncio.create_subprocess_exec(*command, stdout=sys.stderr)
-    try:
-        yield process.pid
-    finally:
-        # Its tools would wait for ever, so it isn't asked to finish them.
-        process.kill()
-        await process.wait()
 
 
 async def _all_in_tool(peer: Peer, handles: Sequence[WorkflowHandle[Any, Any]]) -> None:
@@ -74,11 +60,6 @@ async def _in_tool(peer: Peer, handle: WorkflowHandle[Any, Any]) -> bool:
         and pending.state == PendingActivityState.PENDING_ACTIVITY_STATE_STARTED
         for pending in description.raw_description.pending_activities
     )
-
-
-def _resident(pid: int) -> int:
-    done = subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, text=True, check=True)
-    return int(done.stdout) * 1024
 
 
 async def _serve(peer: Peer, address: str) -> None:

@@ -16,6 +16,7 @@ from benchmarks.memory import measure_memory
 from benchmarks.peer import MODULES, Peer, load
 from benchmarks.server import server
 from benchmarks.table import COMPARED, Report, markdown
+from benchmarks.waiting import CACHE, Waiting, measure_waiting
 
 BOUND = timedelta(minutes=3)
 """The server ends a run that takes longer."""
@@ -23,10 +24,15 @@ STEPS = [10, 50, 100, COMPARED]
 LONG = 400
 """More than the capability's history can hold; the bare workflow has nothing to show here."""
 QUICK = [10, 50]
+WAITING = [(1000, 200, CACHE), (100, 40, 0)]
+"""Runs that wait at once on one worker, decisions that are timed, and how many runs the worker keeps in memory."""
+QUICK_WAITING = [(100, 20, CACHE)]
 
 
-async def collect(peers: Sequence[Peer], steps: Sequence[int], repeat: int) -> Report:
-    """Measure everything, the short things first."""
+async def collect(
+    peers: Sequence[Peer], steps: Sequence[int], repeat: int, waiting: Sequence[tuple[int, int, int]]
+) -> Report:
+    """Measure everything: single runs, the short things first, then many that wait at once."""
     ours = next((peer for peer in peers if peer.name == "perdure"), None)
     if ours:
         _progress("imports")
@@ -38,7 +44,7 @@ async def collect(peers: Sequence[Peer], steps: Sequence[int], repeat: int) -> R
         runs: list[Run] = []
         for count in steps:
             runs += await _compare(peers, address, count, repeat if count == COMPARED else 1)
-    return Report(runs, imports, memory)
+    return Report(runs, imports, memory, await _wait(waiting) if ours else [])
 
 
 async def _compare(peers: Sequence[Peer], address: str, steps: int, repeat: int) -> list[Run]:
@@ -61,6 +67,14 @@ async def _measure(peer: Peer, address: str, steps: int, replays: int) -> Run:
     return run
 
 
+async def _wait(waiting: Sequence[tuple[int, int, int]]) -> list[Waiting]:
+    found: list[Waiting] = []
+    for runs, decisions, cache in waiting:
+        _progress(f"{runs} runs wait on a worker that keeps {cache}")
+        found.append(await measure_waiting(runs, decisions, cache))
+    return found
+
+
 def _median(runs: Sequence[Run]) -> Run:
     seconds = statistics.median_low(run.seconds for run in runs)
     chosen = next(run for run in runs if run.seconds == seconds)
@@ -73,7 +87,7 @@ def _progress(text: str) -> None:
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.run", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help=f"only {QUICK} steps, without ratios")
+    parser.add_argument("--quick", action="store_true", help=f"only {QUICK} steps, and 100 waiting runs")
     parser.add_argument("--json", metavar="FILE", type=Path, help="write the numbers there too")
     parser.add_argument("--peers", nargs="+", choices=list(MODULES), default=list(MODULES))
     parser.add_argument(
@@ -85,8 +99,8 @@ def _parse() -> argparse.Namespace:
 def main() -> None:
     """Parse, measure, print the table."""
     options = _parse()
-    steps = QUICK if options.quick else [*STEPS, LONG]
-    report = asyncio.run(collect([load(name) for name in options.peers], steps, options.repeat))
+    steps, waiting = (QUICK, QUICK_WAITING) if options.quick else ([*STEPS, LONG], WAITING)
+    report = asyncio.run(collect([load(name) for name in options.peers], steps, options.repeat, waiting))
     print(markdown(report))
     if options.json:
         ratios = [asdict(ratio) for ratio in report.ratios()]

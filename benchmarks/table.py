@@ -9,9 +9,12 @@ from importlib.metadata import version
 from benchmarks.imports import Imports
 from benchmarks.measure import COMPLETED, Run
 from benchmarks.memory import Memory
+from benchmarks.waiting import Delays, Spread, Waiting
 
 COMPARED = 200
 """Steps at which the peers are compared."""
+NOTHING_OPEN = "No run that waited had an open activity or a timer. Each tool ran once."
+"""True of every report: `measure_waiting` raises otherwise."""
 NAMES = {"perdure": "perdure", "capability": "Pydantic AI's Temporal capability", "bare": "bare workflow"}
 
 
@@ -32,6 +35,7 @@ class Report:
     runs: Sequence[Run]
     imports: Imports | None = None
     memory: Memory | None = None
+    waiting: Sequence[Waiting] = ()
 
     def ratios(self) -> list[Ratio]:
         """Those that the peers measured allow for."""
@@ -59,7 +63,7 @@ def _time(what: str, ours: Run, theirs: Run, target: float) -> Ratio:
 
 def markdown(report: Report) -> str:
     """The whole report."""
-    parts = [_machine(), _runs(report.runs), _ratios(report.ratios()), *_notes(report)]
+    parts = [_machine(), _runs(report.runs), _ratios(report.ratios()), *_notes(report), _waiting(report.waiting)]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -113,3 +117,33 @@ def _notes(report: Report) -> list[str]:
         grown = (found.after - found.before) / found.open_runs * 100
         notes.append(f"A worker holds {found.before / 1e6:.0f} MB, and {grown / 1e6:.1f} MB more per 100 open runs.")
     return notes
+
+
+def _waiting(measured: Sequence[Waiting]) -> str:
+    if not measured:
+        return ""
+    lines = [
+        "| runs wait | worker keeps | its memory | per run | decided | decision → tool, p50, p95 "
+        "| plain call → tool | ratio |",
+        "|--:|--:|--:|--:|---|--:|--:|--:|",
+    ]
+    for found in measured:
+        grown = (found.after - found.before) / found.runs
+        cells = [f"{found.runs:,}", f"{found.cache:,}", f"{found.before / 1e6:.0f} → {found.after / 1e6:.0f} MB"]
+        cells.append(f"{grown / 1e3:.0f} kB")
+        for delays in found.delays:
+            lines.append(f"| {' | '.join([*cells, *_delay_cells(delays, found.decisions)])} |")
+            cells = [""] * len(cells)
+    return "\n".join(lines) + f"\n\n{NOTHING_OPEN}"
+
+
+def _delay_cells(delays: Delays, decisions: int) -> list[str]:
+    """The ratio only where one call is under way: several at once wait for each other, decisions more than calls."""
+    times = [_spread(delays.decided), _spread(delays.plain)]
+    if delays.at_once > 1:
+        return [f"{decisions}, {delays.at_once} at once", *times, ""]
+    return [f"{decisions}, one by one", *times, f"{delays.decided.p50 / delays.plain.p50:.1f}"]
+
+
+def _spread(spread: Spread) -> str:
+    return f"{spread.p50 * 1000:.0f}, {spread.p95 * 1000:.0f} ms"

@@ -1,0 +1,26 @@
+"""A worker in a process of its own, and the memory it holds."""
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+
+@asynccontextmanager
+async def worker_process(*arguments: str, **environment: str) -> AsyncGenerator[int]:
+    """`python <arguments>` while the block runs; yields its process id. It is killed, not asked to finish anything."""
+    env = os.environ | environment
+    process = await asyncio.create_subprocess_exec(sys.executable, *arguments, stdout=sys.stderr, env=env)
+    try:
+        yield process.pid
+    finally:
+        process.kill()
+        await process.wait()
+
+
+def resident(pid: int) -> int:
+    """The resident set of a process, in bytes."""
+    done = subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, text=True, check=True)
+    return int(done.stdout) * 1024
