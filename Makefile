@@ -20,6 +20,9 @@ demo: $(READY) ## Run the demo: two questions, the worker killed in the middle o
 test: $(READY) ## Run the tests
 	$(BIN)/python -m pytest -n 2
 
+soak: $(READY) ## Run 2,000 examples of the property test instead of 200
+	PERDURE_EXAMPLES=2000 $(BIN)/python -m pytest tests/test_property.py
+
 check: $(READY) ## Lint, types, import arrows
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -32,4 +35,4 @@ bench: $(READY) ## Compare speed and history size with Pydantic AI's own Tempora
 histories: $(READY) ## Record tests/histories anew
 	$(BIN)/python -m tests.record_histories
 
-.PHONY: help setup demo test check bench histories
+.PHONY: help setup demo test soak check bench histories
