@@ -36,9 +36,23 @@ ops = st.builds(
 )  # fmt: skip
 
 
+@st.composite
+def disputes(draw: st.DrawFn) -> list[Op]:
+    """Two or three people who decide one call, each with the right to."""
+    right = st.builds(
+        Op,
+        do=st.sampled_from(["allow", "refuse"]),
+        via=st.sampled_from(["signal", "update"]),
+        target=st.just(draw(st.integers(0, 5))),
+        by=st.sampled_from(["ann", "bob"]),
+    )
+    return draw(st.lists(right, min_size=2, max_size=3))
+
+
 def waves(most: int, together: st.SearchStrategy[bool]) -> st.SearchStrategy[Wave]:
-    """Up to so many messages at one time."""
-    return st.builds(Wave, ops=st.lists(ops, max_size=most).map(tuple), together=together)
+    """Up to so many messages at one time, of any kind or about one call."""
+    sent = st.one_of(st.lists(ops, max_size=most), disputes())
+    return st.builds(Wave, ops=sent.map(tuple), together=together)
 
 
 def steps(
