@@ -29,6 +29,9 @@ browser: ## Install Chromium, for the tests of the Web UI (Debian, as root)
 screenshot: $(READY) ## Make the picture of docs/approvals.md anew
 	PERDURE_SCREENSHOT=docs/images/approval-web-ui.png $(BIN)/python -m pytest tests/test_web_ui.py
 
+soak: $(READY) ## Run 2,000 examples of the property test instead of 200
+	PERDURE_EXAMPLES=2000 $(BIN)/python -m pytest tests/test_property.py
+
 check: $(READY) ## Lint, types, import arrows
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -41,4 +44,4 @@ bench: $(READY) ## Compare speed and history size with Pydantic AI's own Tempora
 histories: $(READY) ## Record tests/histories anew
 	$(BIN)/python -m tests.record_histories
 
-.PHONY: help setup demo test browser screenshot check bench histories
+.PHONY: help setup demo test browser screenshot soak check bench histories
