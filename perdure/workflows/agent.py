@@ -174,7 +174,7 @@ class AgentWorkflow:
         """Show that the run is over, however it ends, and let what was accepted be answered and told."""
         state = self._state
         state.done = True
-        details.waits(state)
+        details.begins(state)
 
         def all_told() -> bool:
             return workflow.all_handlers_finished() and all(task.done() for task in state.notices)
@@ -192,7 +192,7 @@ class AgentWorkflow:
         state.plan = await requests.prepare_run(request)
         state.limits = budget.lowered(state.plan.limits, request.limits)
         self._open_transcript(request)
-        details.waits(state)
+        details.begins(state)
         if state.limits.deadline is None:
             return await run_turn(state)
         try:

@@ -18,6 +18,8 @@ with workflow.unsafe.imports_passed_through():
 AGENT_NAME = SearchAttributeKey.for_keyword("AgentName")
 AGENT_STATUS = SearchAttributeKey.for_keyword("AgentStatus")
 AGENT_WAITING = SearchAttributeKey.for_keyword_list("AgentWaiting")
+MEMO = "waiting"
+"""The memo of a run: the keys of what waits."""
 MAX_CALLS = 20
 MAX_ARGS = 500
 """Characters of a cell."""
@@ -63,7 +65,20 @@ def state_of(state: RunState) -> Literal["running", "waiting", "done"]:
 
 
 def waits(state: RunState) -> None:
-    """Show what waits, also in the list of runs."""
+    """Show that something waits, or waits no more, or waits for something else; also in the list of runs.
+
+    Commands something in any case, if only a memo: Temporal may replay a workflow task without commands together with
+    the next one, and then hands over what people sent before what they sent it for.
+    """
+    now = workflow.now()
+    if not _mark(state) and state.commanded_at != now:
+        workflow.upsert_memo({MEMO: [waiting.key for waiting in state.in_order][:MAX_CALLS]})
+    state.commanded_at = now
+    show(state)
+
+
+def begins(state: RunState) -> None:
+    """Show that the run has begun, or that it ends."""
     _mark(state)
     show(state)
 
@@ -74,19 +89,20 @@ def show(state: RunState) -> None:
     workflow.set_current_details(markdown(state, workflow.now()))
 
 
-def _mark(state: RunState) -> None:
-    """Upsert the search attributes that are registered, in one command, where one of them changes."""
+def _mark(state: RunState) -> bool:
+    """Upsert the search attributes that are registered, in one command, where one of them changes; whether it did."""
     allowed = state.plan.search_attributes if state.plan else []
     status = "done" if state.done else "waiting" if state.waiting else "running"
     who = awaited(state) if AGENT_WAITING.name in allowed else []
     if (status, who) == (state.shown_status, state.shown_waiting):
-        return
+        return False
     state.shown_status, state.shown_waiting = status, who
     updates = [AGENT_NAME.value_set(state.agent), AGENT_STATUS.value_set(status)]
     waiting = AGENT_WAITING.value_set(who) if who else AGENT_WAITING.value_unset()
     chosen = [update for update in [*updates, waiting] if update.key.name in allowed]
     if chosen:
         workflow.upsert_search_attributes(chosen)  # pyright: ignore[reportUnknownMemberType]
+    return bool(chosen)
 
 
 def awaited(state: RunState) -> list[str]:

@@ -35,6 +35,8 @@ class RunState:
     shown_status: str = ""
     shown_waiting: list[str] = field(default_factory=lambda: [])
     """What the search attributes say."""
+    commanded_at: datetime | None = None
+    """When what waits was last shown by a command."""
     revision: int = 0
     """How often the current details were set."""
     open_calls: dict[str, PlannedCall] = field(default_factory=lambda: {})

@@ -130,6 +130,8 @@ async def _run_call(state: RunState, call: PlannedCall) -> CallOutcome:
     if call.action == "unknown":
         return told(call, "failed", "This version of perdure can't do what was planned for this call.")
     try:
+        if state.failing:
+            return _not_begun(call)
         if call.action != "run":
             return await decided_call(state, call)
         async with state.slots:
