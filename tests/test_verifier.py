@@ -22,8 +22,8 @@ from perdure import Approval, DeclarationError, NotAllowed, Principal, TokenUse
 from perdure.contracts import Json, VerbName, args_digest
 from perdure.converter import data_converter
 from perdure.tokens import SignedTokens, make_token, new_key
-from perdure.workflows.decisions import Who
 from perdure.workflows.tokens import check_token
+from perdure.workflows.waits import Who
 from tests.harness import Handle, until, working
 from tests.scripts import Script
 from tests.test_approvals import Row, cancelled, pending, refused, shop, update

@@ -28,9 +28,9 @@ with workflow.unsafe.imports_passed_through():
     )
     from perdure.errors import NotChecked
     from perdure.workflows.cancelling import raise_if_cancelled
-    from perdure.workflows.decisions import Waiting
     from perdure.workflows.requests import idempotency_key, position
     from perdure.workflows.state import RunState
+    from perdure.workflows.waits import Waiting
 
 CHECK = timedelta(seconds=10)
 CHECK_IN_ALL = timedelta(seconds=60)

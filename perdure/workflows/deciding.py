@@ -21,9 +21,9 @@ with workflow.unsafe.imports_passed_through():
         PerdureError,
     )
     from perdure.workflows import asides, decisions
-    from perdure.workflows.decisions import Arrival, Waiting, Who
     from perdure.workflows.state import RunState
     from perdure.workflows.verbs import all_heard, check_room, refuse
+    from perdure.workflows.waits import Arrival, Waiting, Who
 
 
 async def consider(state: RunState, waiting: Waiting, arrival: Arrival) -> None:

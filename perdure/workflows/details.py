@@ -12,8 +12,8 @@ from temporalio.common import SearchAttributeKey
 
 with workflow.unsafe.imports_passed_through():
     from perdure.contracts import Json, StatusView, cut, payload_size, visible
-    from perdure.workflows.decisions import Waiting
     from perdure.workflows.state import RunState
+    from perdure.workflows.waits import Waiting
 
 AGENT_NAME = SearchAttributeKey.for_keyword("AgentName")
 AGENT_STATUS = SearchAttributeKey.for_keyword("AgentStatus")

@@ -11,8 +11,8 @@ from temporalio import workflow
 with workflow.unsafe.imports_passed_through():
     from perdure.contracts import Json, Notification, args_digest, fitting
     from perdure.workflows import asides
-    from perdure.workflows.decisions import Waiting
     from perdure.workflows.state import RunState
+    from perdure.workflows.waits import Waiting
 
 Event = Literal["asked", "reminded", "escalated", "decided"]
 

@@ -11,8 +11,8 @@ from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from perdure.contracts import Json, Limits, PlannedCall, RetryState, RunPlan, RunRequest, Usage, cut
-    from perdure.workflows.decisions import Waiting
     from perdure.workflows.transcript import Transcript
+    from perdure.workflows.waits import Waiting
 
 MAX_REJECTED = 50
 MAX_REJECTED_TEXT = 2000

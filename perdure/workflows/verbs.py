@@ -15,10 +15,10 @@ with workflow.unsafe.imports_passed_through():
     from perdure.contracts import MAX_PAYLOAD, Complete, Decide, Decided, VerbName, cut, payload_size, unfit
     from perdure.errors import AlreadyDecided, InvalidRequest, PerdureError
     from perdure.workflows import decisions
-    from perdure.workflows.decisions import Arrival, Via, Waiting, Who
     from perdure.workflows.entry import one_argument
     from perdure.workflows.state import RunState
     from perdure.workflows.tokens import check_token
+    from perdure.workflows.waits import Arrival, Via, Waiting, Who
 
 MAX_REFUSAL = 1_000
 """Characters of a refusal in the audit."""

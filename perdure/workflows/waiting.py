@@ -9,13 +9,13 @@ from temporalio import workflow
 with workflow.unsafe.imports_passed_through():
     from perdure.contracts import ApprovalTerms, CallOutcome, Fault, Json, PlannedCall, fitting, told
     from perdure.errors import AlreadyDecided, NotPending
-    from perdure.workflows import asides, decisions, details, requests
+    from perdure.workflows import asides, decisions, details, requests, waits
     from perdure.workflows.cancelling import raise_if_cancelled
     from perdure.workflows.deciding import consider
-    from perdure.workflows.decisions import Resolution, Waiting
     from perdure.workflows.notices import notify
     from perdure.workflows.state import RunState
     from perdure.workflows.verbs import all_heard, refuse
+    from perdure.workflows.waits import Resolution, Waiting
 
 
 NOT_MADE = "The call was not made: the run was ending."
@@ -72,7 +72,7 @@ def _expiry_fault(waiting: Waiting) -> Fault | None:
 
 async def _decided(state: RunState, call: PlannedCall) -> Waiting:
     """The call with its resolution, once there is one."""
-    waiting = decisions.asked(call, workflow.now())
+    waiting = waits.asked(call, workflow.now())
     state.waiting[call.key] = waiting
     state.decided.pop(call.key, None)
     _note_asked(state, waiting)
@@ -163,7 +163,7 @@ async def _something(state: RunState, waiting: Waiting, seconds: float | None) -
 
 def _expire(state: RunState, waiting: Waiting) -> None:
     now = workflow.now()
-    if not decisions.escalated(waiting, now):
+    if not waits.escalated(waiting, now):
         waiting.resolution = Resolution("expired")
         return
     state.note("escalated", waiting.call, now, approvers=waiting.terms.approvers, level=waiting.level)
