@@ -7,7 +7,8 @@ print((await run.result()).output)
 
 from perdure.client.connection import PerdureClient, connect
 from perdure.client.errors import ClientError, NoAnswer, NoServer, NoSuchRun, Refused, RunClosed, RunExists, RunFailed
-from perdure.client.run import LiveText, Progress, RunHandle, RunStatus, RunSummary
+from perdure.client.run import RunHandle
+from perdure.client.views import LiveText, Progress, RunStatus, RunSummary
 
 __all__ = [
     "ClientError",

@@ -18,7 +18,8 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from perdure.client.errors import ClientError, NoServer, RunExists
 from perdure.client.leaving import pause_at_exit
-from perdure.client.run import QUERY_TIMEOUTS, RunHandle, RunStatus, RunSummary, summary
+from perdure.client.run import QUERY_TIMEOUTS, RunHandle, summary
+from perdure.client.views import RunStatus, RunSummary
 from perdure.contracts import TASK_QUEUE, WORKFLOW_TYPE, Json, Limits, RunRequest, validation_problems
 from perdure.converter import data_converter
 from perdure.errors import InvalidRequest

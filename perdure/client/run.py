@@ -6,9 +6,8 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from typing import Any, Literal, TypeVar, cast
+from datetime import UTC, timedelta
+from typing import Any, TypeVar, cast
 
 from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.enums.v1 import WorkflowExecutionStatus
@@ -26,6 +25,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from perdure.client.errors import ClientError, NoAnswer, Refused, RunClosed, missing, run_failed
 from perdure.client.unanswered import why_unanswered
+from perdure.client.views import LiveText, Progress, RunSummary
 from perdure.contracts import MAX_PAYLOAD, Decided, Json, RunResult, StatusView, TranscriptPage, VerbName, payload_size
 from perdure.errors import InvalidRequest
 
@@ -36,53 +36,10 @@ LOST = (RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.CANCELLED, RPCStatusCode.
 POLL = 0.15
 """Seconds between two looks at a run that is followed."""
 
-RunStatus = Literal[
-    "running", "completed", "failed", "canceled", "terminated", "timed_out", "continued_as_new", "paused"
-]
-"""Temporal's own states of a workflow."""
-
 ENDED = re.compile("completed|closing workflow")
 """What the server says of a run that has ended, or ends right now."""
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class LiveText:
-    """What a running activity says right now: a model's partial answer or a tool's progress. Not in history."""
-
-    activity: str
-    """`model_request`, or `tool:` and the tool's name."""
-    attempt: int
-    """Text of another attempt replaces what was shown before."""
-    text: str
-
-
-@dataclass(frozen=True)
-class RunSummary:
-    """A run as the server knows it; needs no worker."""
-
-    id: str
-    agent: str
-    """Empty until a worker has begun the run, and where the search attribute `AgentName` isn't registered."""
-    status: str
-    """`running`, `completed`, `failed`, `canceled`, `terminated`, `timed_out`, …"""
-    started: datetime
-    closed: datetime | None
-    task_queue: str
-
-
-@dataclass(frozen=True)
-class Progress:
-    """One look at a run that is followed."""
-
-    entries: list[Json]
-    """Entries of the transcript that are new since the last look."""
-    live: list[LiveText]
-    answered: bool
-    """Whether a worker answered. While none does there are no new entries."""
-    why: str = ""
-    """Why none did, and what to do, in one line."""
 
 
 class RunHandle:

@@ -1,0 +1,52 @@
+"""What a client sees of a run: at one look, and in a list."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from perdure.contracts import Json
+
+RunStatus = Literal[
+    "running", "completed", "failed", "canceled", "terminated", "timed_out", "continued_as_new", "paused"
+]
+"""Temporal's own states of a workflow."""
+
+
+@dataclass(frozen=True)
+class LiveText:
+    """What a running activity says right now: a model's partial answer or a tool's progress. Not in history."""
+
+    activity: str
+    """`model_request`, or `tool:` and the tool's name."""
+    attempt: int
+    """Text of another attempt replaces what was shown before."""
+    text: str
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """A run as the server knows it; needs no worker."""
+
+    id: str
+    agent: str
+    """Empty until a worker has begun the run, and where the search attribute `AgentName` isn't registered."""
+    status: str
+    """`running`, `completed`, `failed`, `canceled`, `terminated`, `timed_out`, …"""
+    started: datetime
+    closed: datetime | None
+    task_queue: str
+
+
+@dataclass(frozen=True)
+class Progress:
+    """One look at a run that is followed."""
+
+    entries: list[Json]
+    """Entries of the transcript that are new since the last look."""
+    live: list[LiveText]
+    answered: bool
+    """Whether a worker answered. While none does there are no new entries."""
+    why: str = ""
+    """Why none did, and what to do, in one line."""
