@@ -95,7 +95,10 @@ def test_a_wrong_policy_is_refused_where_it_is_made(options: dict[str, Any], mes
 APPROVALS: list[tuple[dict[str, Any], str]] = [
     ({"quorum": 0}, "quorum=0 must be at least 1"),
     ({"approvers": ["ann"], "quorum": 2}, "quorum=2 is more than the approvers"),
-    ({"approvers": ["group:finance"]}, "nobody can show to be in a group"),
+    ({"approvers": ["ann", ""]}, "must be a list of names"),
+    ({"approvers": "ann"}, "must be a list of names"),
+    ({"expires_after": timedelta(0)}, "must be more than 0"),
+    ({"expires_after": timedelta.max}, "must be more than 0 and at most"),
     ({"on_expiry": "escalate", "expires_after": timedelta(1)}, "needs escalate_to"),
     ({"on_expiry": "fail"}, "on_expiry='fail' needs expires_after"),
 ]

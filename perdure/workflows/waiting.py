@@ -128,9 +128,11 @@ async def _next(state: RunState, waiting: Waiting) -> None:
     at the expiry, what was sent in time can't be told from what wasn't: it is too late.
     """
     moment = waiting.next_moment
-    if not await _something(state, waiting, None if moment is None else (moment - workflow.now()).total_seconds()):
-        raise_if_cancelled()
+    came = await _something(state, waiting, None if moment is None else (moment - workflow.now()).total_seconds())
+    raise_if_cancelled()
     now, expires = workflow.now(), waiting.expires_at
+    if not came and moment is not None:
+        now = max(now, moment)  # its timer has fired, whatever the clock of this task says
     if state.failing and waiting.resolution is None:
         waiting.resolution = Resolution("cancelled")
     if waiting.resolution is not None:
