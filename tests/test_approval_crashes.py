@@ -148,7 +148,7 @@ async def rejected(run: Run) -> list[str]:
 async def only_decision(run: Run) -> str:
     """The one decision in the audit, which is what happened."""
     result = await run.handle.result()
-    _, decided, *ran = [row["event"] for row in result["audit"]]
+    _, decided, *ran = [row["event"] for row in result["audit"] if row["event"] != "refused"]
     assert (decided, ran) in [("approved", ["ran"]), ("denied", [])]
     assert run.ran() == ({REFUND: [1]} if ran else {})
     assert len(run.rows("asked")) == 2
