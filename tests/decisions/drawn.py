@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 
 from tests.decisions.scenario import Call, Closing, Event, Kind, Op, Scenario, Step, Wave
 
-USUAL: list[Kind] = ["policy", "plain", "quorum", "when", "required", "asks", "external", "defers"]
-USUAL += ["bad", "bad_external", "unknown"]
+USUAL: list[Kind] = [
+    "policy", "plain", "quorum", "when", "required", "asks", "external", "defers", "bad", "bad_external", "unknown",
+]  # fmt: skip
 EXPIRING: list[Kind] = ["brief", "brief_external", "escalates", "fails"]
 EDITS = ["", "", "", "", '{"n": 7}', '{"n": "8", "note": "mine"}', '{"n": "many"}', '{"m": 1}']
 PEOPLE = ["ann", "ann", "ann", "bob", "bob", "eve", "mallory", ""]

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import product
+from itertools import chain, product
 from typing import Any
 
 from tests.decisions.rules import CLOSED, UNSEEN, Case, Refused, Rejected, Reply, Rows, explained, later
@@ -116,7 +116,7 @@ class Known:
                 f"{key}: the audit says {rows_of(audit, key), refused_of(audit, key)}, the rules {states}"
             )
         ways: list[set[Rejected]] = [{case.rejected for case in states} for states in self.states.values()]
-        right = [way for way in product(*ways) if sum(map(Counter, way), Counter()) == found]
+        right = [way for way in product(*ways) if Counter(chain(*way)) == found]
         assert right, f"rejected are {found}, the rules say {self.states}"
         for index, (key, states) in enumerate(self.states.items()):
             self.states[key] = frozenset(case for case in states if case.rejected in {way[index] for way in right})

@@ -17,8 +17,7 @@ from tests.decisions.scenario import OUTSIDE, Call, Kind, Sent, bound_key, place
 Rows = tuple[tuple[str, str, str], ...]
 """The audit of a call: what happened, the tag of what was sent (of an edit: the new key), and under which key."""
 Refused = tuple[tuple[str, str, str, str, str], ...]
-"""What the audit keeps of decisions that came to nothing: key, verb, by, via, type of the refusal. Sorted: those that
-arrive while an edit is being checked may be refused before it is accepted."""
+"""What the audit keeps of decisions that came to nothing: key, verb, by, via, type of the refusal. Sorted."""
 Rejected = tuple[tuple[str, str], ...]
 """Signals that came to nothing: verb and type of the refusal. Sorted."""
 MAX_REFUSED = 20
@@ -60,7 +59,7 @@ class Reply:
 CLOSED = Reply(refused="closed")
 """The run had ended."""
 UNSEEN = Reply()
-"""Of a signal without a row of its own: it was refused, or repeated a vote."""
+"""Of a signal that was refused, or repeated a vote."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +129,8 @@ def refusals(case: Case, sent: Sent) -> set[tuple[str, bool]]:
         found.add(("NotPending", True))  # it was in line when the run began to end
     if case.terms == ESCALATED and sent.op.by in PEOPLE:
         found.add(("NotAllowed", True))  # it was in line when others were asked
-    return found or ({("InvalidRequest", True)} if sent.op.edit and not edited(sent.op.edit) else set())
+    bad_edit = sent.verb == "approve" and sent.op.edit and not edited(sent.op.edit)
+    return found or ({("InvalidRequest", True)} if bad_edit else set())
 
 
 def _decision_refusals(terms: Terms, sent: Sent) -> set[str]:
