@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from tests.decisions.scenario import Call, Closing, Event, Kind, Op, Scenario, Step, Wave
 
 USUAL: list[Kind] = [
-    "policy", "plain", "quorum", "when", "required", "asks", "external", "defers", "bad", "bad_external", "unknown",
+    "policy", "quorum", "plain", "quorum", "when", "required", "asks", "external", "defers", "bad",
+    "bad_external", "unknown",
 ]  # fmt: skip
 EXPIRING: list[Kind] = ["brief", "brief_external", "escalates", "fails"]
 EDITS = ["", "", "", "", '{"n": 7}', '{"n": "8", "note": "mine"}', '{"n": "many"}', '{"m": 1}']
@@ -49,7 +50,7 @@ def disputes(draw: st.DrawFn) -> list[Op]:
         via=st.sampled_from(["signal", "update"]),
         target=st.just(draw(st.integers(0, 5))),
         by=st.sampled_from(["ann", "bob"]),
-        edit=st.sampled_from(["", "", "", '{"n": 7}', '{"n": 8}']),
+        edit=st.sampled_from(["", "", '{"n": 7}', '{"n": 8}']),
     )
     return draw(st.lists(right, min_size=2, max_size=3))
 

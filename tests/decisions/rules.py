@@ -1,7 +1,6 @@
 """The rules of approvals, written down a second time: pure, small, and without a line of perdure.
 
-A call that waits is a small automaton. What people send and what time does moves it; `explained` says which of its
-states agree with the answers that people got, in some order where they sent at once.
+A call that waits is an automaton, moved by what people send and by time; `explained`: the states that fit the answers.
 """
 
 from __future__ import annotations
@@ -130,7 +129,7 @@ def refusals(case: Case, sent: Sent) -> set[tuple[str, bool]]:
     if case.terms == ESCALATED and sent.op.by in PEOPLE:
         found.add(("NotAllowed", True))  # it was in line when others were asked
     bad_edit = sent.verb == "approve" and sent.op.edit and not edited(sent.op.edit)
-    return found or ({("InvalidRequest", True)} if bad_edit else set())
+    return found or set([("InvalidRequest", True)] if bad_edit else [])
 
 
 def _decision_refusals(terms: Terms, sent: Sent) -> set[str]:
@@ -222,14 +221,13 @@ def _along(cases: Collection[Case], order: Sequence[tuple[Sent, Reply]]) -> froz
 
 def _agreeing(case: Case, sent: Sent, reply: Reply) -> Iterator[Case]:
     """The state after what was sent, if the answer is the right one."""
-    if reply == CLOSED:
-        yield case
-        return
     refused = refusals(case, sent)
     for type, kept in refused:
-        if reply == UNSEEN or reply.refused == type:
+        if reply in (UNSEEN, Reply(refused=type)):
             yield _refused(case, sent, type, kept)
-    if not refused:
+    if reply == CLOSED:
+        yield case
+    elif not refused:
         after, answer = applied(case, sent)
         repeated = reply == UNSEEN and after.rows == case.rows
         if repeated or (reply.applied == answer and reply.key in ("", after.key)):
