@@ -9,12 +9,12 @@ from collections.abc import AsyncGenerator
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, example, given, settings
 from temporalio.client import Client
 
 from tests.decisions.drawn import scenarios
 from tests.decisions.play import House
-from tests.decisions.scenario import Event, Scenario
+from tests.decisions.scenario import Call, Event, Op, Scenario, Step, Wave
 
 EXAMPLES = int(os.environ.get("PERDURE_EXAMPLES", "200"))
 pytestmark = pytest.mark.timeout(300 + 3 * EXAMPLES)
@@ -39,9 +39,12 @@ async def house(client: Client) -> AsyncGenerator[House]:
 
 EVENTS: list[Event] = ["none", "restart", "expiry", "cancel", "cold", "restart", "expiry", "cold", "cache 0"]
 WAYS: list[Event] = ["none", "cold", "cache 0"]
+OVERTAKEN = Wave((Op(via="signal", edit='{"n": 7}'), Op(via="signal", by="bob")), together=True)
+"""Whoever decides while other arguments are being checked has decided on what is no longer shown."""
 
 
 @settings(real_server, max_examples=EXAMPLES)
+@example(scenario=Scenario((Step((Call("quorum"),), waves=(OVERTAKEN,)),)))
 @given(scenario=scenarios(EVENTS))
 async def test_the_rules_hold(house: House, scenario: Scenario) -> None:
     """Whatever is asked for and sent: see the module."""

@@ -6,7 +6,10 @@ from hypothesis import strategies as st
 
 from tests.decisions.scenario import Call, Closing, Event, Kind, Op, Scenario, Step, Wave
 
-USUAL: list[Kind] = ["policy", "plain", "quorum", "when", "required", "asks", "external", "defers", "bad", "unknown"]
+USUAL: list[Kind] = [
+    "policy", "quorum", "plain", "quorum", "when", "required", "asks", "external", "defers", "bad",
+    "bad_external", "unknown",
+]  # fmt: skip
 EXPIRING: list[Kind] = ["brief", "brief_external", "escalates", "fails"]
 EDITS = ["", "", "", "", '{"n": 7}', '{"n": "8", "note": "mine"}', '{"n": "many"}', '{"m": 1}']
 PEOPLE = ["ann", "ann", "ann", "bob", "bob", "eve", "mallory", ""]
@@ -30,8 +33,10 @@ ops = st.builds(
     target=st.integers(0, 5),
     by=st.sampled_from(PEOPLE),
     edit=st.sampled_from(EDITS),
+    aim=st.sampled_from(["newest", "newest", "newest", "planned"]),
     flaw=st.one_of(st.just(""), st.just(""), st.just(""), st.sampled_from([
-        "no argument", "two arguments", "no object", "no call", "unknown field", "too much", "short", "nobody's",
+        "no argument", "two arguments", "no object", "no call", "unknown field", "too much", "nothing", "long name",
+        "short", "nobody's",
     ])),
 )  # fmt: skip
 
@@ -45,6 +50,7 @@ def disputes(draw: st.DrawFn) -> list[Op]:
         via=st.sampled_from(["signal", "update"]),
         target=st.just(draw(st.integers(0, 5))),
         by=st.sampled_from(["ann", "bob"]),
+        edit=st.sampled_from(["", "", '{"n": 7}', '{"n": 8}']),
     )
     return draw(st.lists(right, min_size=2, max_size=3))
 

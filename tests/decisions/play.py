@@ -22,7 +22,15 @@ from tests.decisions.known import Known, Row
 from tests.decisions.scenario import Event, Scenario
 from tests.decisions.shop import Book, Log, prompt_of, shop
 from tests.decisions.trial import Trial
-from tests.decisions.verdict import check_audit, check_history, check_messages, check_ran, check_requests, outcome
+from tests.decisions.verdict import (
+    check_audit,
+    check_history,
+    check_keys,
+    check_messages,
+    check_ran,
+    check_requests,
+    outcome,
+)
 from tests.harness import TIMEOUT, check_answers, check_tasks, messages, replay
 
 GRACE = timedelta(seconds=1)
@@ -114,7 +122,8 @@ async def check_kept(trial: Trial, said: list[ModelMessage]) -> None:
     check_messages(trial.known, trial.log, said)
     check_ran(trial.known, trial.log)
     check_requests(trial.known, trial.log)
-    check_audit(trial.known)
+    check_audit(trial.known, trial.log)
+    check_keys(trial.known, (await trial.handle.query("transcript"))["entries"])
     history = await trial.handle.fetch_history()
     check_tasks(history)
     check_history(trial.known, history)

@@ -104,7 +104,7 @@ class Trial:
         status: Row = {}
 
         async def there() -> bool:
-            if not self.settled(step):
+            if not (self.known.ends or self.settled(step)):
                 return False
             if self.known.over(step) and not self.known.ends and not self.unweighed:
                 return step + 1 in self.log.asked
@@ -124,12 +124,14 @@ class Trial:
 
     def settled(self, step: int) -> bool:
         """Whether the tools that have to run by now have run: until then there is nothing to ask the server."""
-        done = {key for key, *_ in self.log.ran} | {key for key, _ in self.log.began}
+        done = {self.known.planned(key) for key, *_ in (*self.log.ran, *self.log.began)}
         due = (key for key in self.known.begun(step) if self.known.runs(key) or self.known.case(key).call.asks_itself)
         return done.issuperset(due)
 
     async def observe(self) -> Row:
         """Hold what was sent and what the run says of itself against the rules. Returns its status."""
+        if any(edits_by_signal(message) for answers, _ in self.unweighed for message, _ in answers):
+            await until(self.quiet)
         audit: list[Row] = await self.handle.query(
             "audit"
         )  # before the status: what expires meanwhile has only more rows
@@ -138,6 +140,12 @@ class Trial:
         self.known.learn(audit)
         self.unweighed = []
         return status
+
+    async def quiet(self) -> bool:
+        """Whether nothing that was sent is still being looked at. Without a worker it never is."""
+        description = (await self.handle.describe()).raw_description
+        checks = (one for one in description.pending_activities if one.activity_type.name == "check_edit")
+        return not (description.HasField("pending_workflow_task") or any(checks))
 
     def closing(self) -> Wave:
         """Decisions that count, for everything that waits and doesn't expire."""
@@ -151,15 +159,21 @@ class Trial:
         return Wave(tuple(ops))
 
     async def send(self, wave: Wave, *, together: bool = False, then: Work | None = None) -> None:
-        """Send a wave, do `then`, and gather the answers. Signals keep their order, also when sent at once."""
+        """Send a wave, do `then`, and gather the answers. Signals keep their order, also when sent at once.
+
+        One after the other means that the arguments of one edit are checked before the next message is sent.
+        """
         together = together or wave.together
-        messages = [sent(op, f"t{self.sent + index}", self.scenario) for index, op in enumerate(wave.ops)]
+        newest = self.known.newest
+        messages = [sent(op, f"t{self.sent + index}", self.scenario, newest) for index, op in enumerate(wave.ops)]
         self.sent += len(messages)
         replies: list[asyncio.Task[Reply]] = []
         for message in messages:
             replies.append(asyncio.create_task(self.deliver(message)))
             if message.op.via == "signal" or not together:
                 await replies[-1]
+            if edits_by_signal(message) and not together:
+                await until(self.quiet)
         if then is not None:
             await then()
         answers = list(zip(messages, await asyncio.gather(*replies), strict=True))
@@ -179,8 +193,12 @@ class Trial:
             if error.status is RPCStatusCode.NOT_FOUND:
                 return CLOSED
             raise
-        assert answer["call"] == message.key
-        return Reply(applied=answer["outcome"])
+        return Reply(applied=answer["outcome"], key=answer["call"])
+
+
+def edits_by_signal(message: Sent) -> bool:
+    """Whether it is looked at for longer than a workflow task."""
+    return bool(message.op.edit) and message.op.via == "signal" and message.verb == "approve"
 
 
 def closing_ops(case: Case, index: int, plan: Closing) -> list[Op]:

@@ -13,6 +13,8 @@ from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import WorkflowHistory
 
 from tests.decisions.known import Known, Row
+from tests.decisions.rules import Case
+from tests.decisions.scenario import BROKEN, place_of
 from tests.decisions.shop import Log
 
 Answer = tuple[str, str]
@@ -21,24 +23,32 @@ INTERRUPTED = ("interrupted", "")
 RETRIED = ("retried", "")
 """Of these two the text doesn't matter."""
 SAID = ("part_kind", "tool_name", "args", "content", "outcome")
-LATE = "No {} came in time, so the call was not made. This is not a denial: nobody answered."
+LATE = "No decision came in time, so the call was not made. This is not a denial: nobody answered."
+LATE_RESULT = "No result came in time. The call may still be made outside: check before you repeat it."
 
 
-def expected(known: Known, key: str) -> set[Answer]:
+def may_be_left(known: Known, key: str) -> bool:
+    """Whether a call that has to run may not have begun all the same: the run was ending."""
+    return known.cancelled or (known.ends and known.case(key).call.waits)
+
+
+def expected(known: Known, log: Log, key: str) -> set[Answer]:
     """How a call may be answered. In more than one way only where the run was cancelled meanwhile."""
     case = known.case(key)
-    if case.call.kind in ("bad", "unknown"):
+    if case.call.kind in BROKEN:
         return {RETRIED}
     if known.runs(key):
         ran = ("success", f"{case.call.tool} {case.args['n']}")
-        return {ran, INTERRUPTED} if known.cancelled else {ran}
+        begun = case.key in {one for one, *_ in log.ran}
+        left = INTERRUPTED if known.cancelled or (may_be_left(known, key) and not begun) else ran
+        return {ran, left}
     match case.outcome:
         case "completed":
             return {("success", case.rows[-1][1])}
         case "denied" | "failed":
             return {(case.outcome, case.rows[-1][1])}
         case "expired":
-            return {("denied", LATE.format("result" if case.call.kind == "brief_external" else "decision"))}
+            return {("denied", LATE_RESULT if case.call.kind == "brief_external" else LATE)}
         case _:
             return {INTERRUPTED}
 
@@ -56,8 +66,8 @@ def check_messages(known: Known, log: Log, messages: Sequence[ModelMessage]) -> 
         for key, answer in zip(keys, answers, strict=True):
             said = (answer.outcome, answer.model_response_str(wrap_if_error=False))
             said = (answer.outcome, "") if answer.outcome in ("interrupted", "retried") else said
-            assert said in expected(known, key), (known.case(key), said)
-            assert said[0] != "success" or not known.runs(key) or key in {one for one, *_ in log.ran}
+            assert said in expected(known, log, key), (known.case(key), said)
+            assert said[0] != "success" or not known.runs(key) or known.case(key).key in {one for one, *_ in log.ran}
     assert len(ids) == len(set(ids))
     assert all(ids)
 
@@ -67,12 +77,12 @@ def check_ran(known: Known, log: Log) -> None:
     ran = Counter((key, tool, json.dumps(args)) for key, tool, args in log.ran)
     began = Counter(log.began)
     assert all(count == 1 for count in (ran | began).values()), (ran, began)
-    allowed = {(key, known.case(key).call.tool, known.case(key).shown) for key in known.states if known.runs(key)}
-    assert set(ran) <= allowed, (ran, allowed)
-    assert known.cancelled or set(ran) == allowed, (ran, allowed)
-    edited = {message.key for message, reply in known.answers if message.op.edit and reply.applied}
+    cases = {key: known.case(key) for key in known.states if known.runs(key)}
+    allowed = {key: (case.key, case.call.tool, case.shown) for key, case in cases.items()}
+    due = {call for key, call in allowed.items() if not may_be_left(known, key)}
+    assert due <= set(ran) <= set(allowed.values()), (ran, allowed)
     for key, _, args in log.ran:
-        assert key in edited or key not in known.shown or known.shown[key]["args"] == args
+        assert key not in known.shown or known.shown[key]["args"] == args
 
 
 def check_requests(known: Known, log: Log) -> None:
@@ -81,13 +91,32 @@ def check_requests(known: Known, log: Log) -> None:
     assert known.ends or len(log.asked) == len(known.scenario.steps) + 1
 
 
-def check_audit(known: Known) -> None:
-    """A call that was approved has one row of its run, after that; no other has any."""
-    for key in known.states:
-        events = [row["event"] for row in known.audit if row["call"] == key]
-        approved = known.case(key).outcome == "approved"
-        assert events.count("ran") == approved or (known.cancelled and approved), events
+def check_audit(known: Known, log: Log) -> None:
+    """A call that was approved has one row of its run, after that; no other has any. Nothing waits any more."""
+    for key, states in known.states.items():
+        assert not any(case.stage == "waits" for case in states), states
+        rows = [row for row in known.audit if place_of(row["call"]) == place_of(key)]
+        events = [row["event"] for row in rows]
+        case = known.case(key)
+        ran = case.outcome == "approved" and (not known.ends or case.key in {one for one, *_ in log.ran})
+        assert events.count("ran") == ran or (known.cancelled and case.outcome == "approved"), events
         assert "ran" not in events or events.index("approved") < events.index("ran")
+        assert all(row["call"] == case.key for row in rows if row["event"] == "ran")
+        check_edits(case, [row for row in rows if row["event"] == "edited"])
+
+
+def check_edits(case: Case, rows: Sequence[Row]) -> None:
+    """Each edit says what was shown before and what is shown since."""
+    versions = [case.call.args, *(row["args"] for row in rows)]
+    assert [row["original_args"] for row in rows] == versions[:-1]
+    assert versions[-1] == case.args
+
+
+def check_keys(known: Known, entries: Sequence[Row]) -> None:
+    """The transcript names each call as it was planned, whatever it was edited to."""
+    keys = [outcome["key"] for entry in entries for outcome in entry.get("outcomes", [])]
+    assert len(keys) == len(set(keys))
+    assert set(keys) <= set(known.states)
 
 
 def check_history(known: Known, history: WorkflowHistory) -> None:
@@ -97,19 +126,20 @@ def check_history(known: Known, history: WorkflowHistory) -> None:
     for key in known.states:
         case = known.case(key)
         first = 1 if case.call.asks_itself or not case.call.waits else 0
-        assert len(begun.get(key, [])) <= first + (case.outcome == "approved"), (case, begun)
-        if len(begun.get(key, [])) > first:
-            assert at[case.rows[-1][1]] < begun[key][-1]
+        mine = begun.get(place_of(key), [])
+        assert len(mine) <= first + (case.outcome == "approved"), (case, begun)
+        if len(mine) > first:
+            assert at[case.rows[-1][1]] < mine[-1]
 
 
 def activities(events: Sequence[HistoryEvent]) -> dict[str, list[int]]:
-    """By key of a call: the events that scheduled its activities."""
+    """By place of a call: the events that scheduled its activities."""
     found: dict[str, list[int]] = {}
     for event in events:
         attributes = event.activity_task_scheduled_event_attributes
         if attributes.activity_type.name.startswith("tool:"):
             key = json.loads(attributes.input.payloads[0].data)["call"]["key"]
-            found.setdefault(key, []).append(event.event_id)
+            found.setdefault(place_of(key), []).append(event.event_id)
     return found
 
 
@@ -130,11 +160,11 @@ def decisions(events: Sequence[HistoryEvent]) -> dict[str, int]:
 def outcome(known: Known, log: Log, messages: Sequence[ModelMessage]) -> Row:
     """Everything of a run that must be the same on every worker: no times, no ids that were made for it."""
     parts = [part for message in messages for part in message.parts if not isinstance(part, UserPromptPart)]
-    audit = [{name: value for name, value in row.items() if name != "at"} for row in known.audit]
+    audit = [{name: value for name, value in row.items() if name not in ("at", "began")} for row in known.audit]
     return {
         "messages": [[getattr(part, name, None) for name in SAID] for part in parts],
         "ran": sorted(log.ran, key=str),
         "asked": log.asked,
-        "audit": {key: [row for row in audit if row["call"] == key] for key in known.states},
+        "audit": {key: [row for row in audit if place_of(row["call"]) == place_of(key)] for key in known.states},
         "rejected": [(row["signal"], row["reason"]) for row in known.rejected],
     }
