@@ -91,7 +91,7 @@ async def test_an_audit_of_any_size_is_read(client: Client) -> None:
     async with working(client, shop(Script(calls, calls, "done"), [])) as runs:
         handle = await runs.start("shop", "go")
         for step in (1, 2):
-            await until(lambda step=step: _all_wait(handle, step))
+            await until(lambda step=step: _all_wait(handle, step), seconds=60)
             for row in await handle.query("pending"):
                 await handle.signal("deny", {"call": row["call"], "reason": "y" * 9_900})
         result = await handle.result()
