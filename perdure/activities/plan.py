@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -14,7 +13,7 @@ from perdure.activities.carry import canonical_args
 from perdure.activities.faults import log_error
 from perdure.activities.seam import Seam
 from perdure.agent import DurableAgent
-from perdure.contracts import ApprovalTerms, PlannedCall, canonical
+from perdure.contracts import ApprovalTerms, PlannedCall, args_digest
 from perdure.policy import Approval, seconds
 
 KEY_DIGITS = 8
@@ -112,7 +111,7 @@ def _planned(
 
 def key_of(place: str, tool: str, args: Any) -> str:
     """The key of a call: where it stands, bound to what is shown of it."""
-    return f"{place}-{hashlib.sha256(canonical([tool, args])).hexdigest()[:KEY_DIGITS]}"
+    return f"{place}-{args_digest([tool, args])[:KEY_DIGITS]}"
 
 
 def _args(seam: Seam, call: ToolCallPart) -> Any:

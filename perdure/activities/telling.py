@@ -8,6 +8,7 @@ from typing import TypeVar
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
+from perdure.activities.faults import log_error
 from perdure.activities.runtime import Runtime
 from perdure.contracts import ExternalCall, Notification
 
@@ -40,5 +41,5 @@ async def _call(function: Callable[[T], Awaitable[None]] | None, argument: T, wh
     except ApplicationError as error:
         raise ApplicationError(error.message, type=error.type, non_retryable=error.non_retryable) from None
     except Exception as error:  # its text may hold a secret: it goes to the log alone
-        activity.logger.error("%s: %s", what, error, exc_info=error)
+        log_error(what, error)
         raise ApplicationError(f"the {what} raised {type(error).__name__}", type=type(error).__name__) from None

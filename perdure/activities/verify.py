@@ -7,6 +7,7 @@ from typing import Any, cast
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
+from perdure.activities.faults import log_error
 from perdure.activities.runtime import Runtime
 from perdure.contracts import Principal, Verified, VerifyInput
 from perdure.errors import NotAllowed
@@ -30,7 +31,7 @@ class Verify:
         except NotAllowed as error:
             return Verified(problem=str(error))
         except Exception as error:
-            activity.logger.error("the verifier failed: %s", error, exc_info=error)
+            log_error("the verifier failed", error)
             raise ApplicationError(f"the verifier raised {type(error).__name__}", type="NotChecked") from None
         if not isinstance(found, Principal):
             raise ApplicationError(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from perdure.cli.exits import one_line_errors
-from perdure.cli.options import Address, Call, Namespace, Profile, RunId
+from perdure.cli.options import Address, Call, Namespace, Profile, RunId, json_option
 
 if TYPE_CHECKING:
     from perdure.client import RunHandle
@@ -138,11 +138,3 @@ def edited(args: Any) -> Any:
     if text is None:
         raise typer.BadParameter("nothing was saved in the editor, so nothing was sent")
     return json_option("--edit", text)
-
-
-def json_option(option: str, text: str) -> Any:
-    """The value of an option that is JSON."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise typer.BadParameter(f"{option} isn't JSON: {error}") from None

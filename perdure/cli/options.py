@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import json
+from typing import Annotated, Any
 
 import typer
 
@@ -23,3 +24,11 @@ Profile = Annotated[
 ]
 TaskQueue = Annotated[str | None, typer.Option(metavar="NAME", help="The workers' task queue. Default: perdure.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def json_option(option: str, text: str) -> Any:
+    """The value of an option that is JSON."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise typer.BadParameter(f"{option} isn't JSON: {error}") from None

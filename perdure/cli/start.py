@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from perdure.cli.exits import one_line_errors
-from perdure.cli.options import Address, AsJson, Namespace, Profile, TaskQueue
+from perdure.cli.options import Address, AsJson, Namespace, Profile, TaskQueue, json_option
 
 
 def start(
@@ -31,19 +31,13 @@ def start(
     for name, text in (("agent", agent), ("prompt", prompt)):
         if not text.strip():
             raise typer.BadParameter(f"the {name} is empty")
-    asked: dict[str, Any] = {"model": model, "id": id, "params": _json(params), "by": by}
+    given = None if params is None else json_option("--params", params)
+    asked: dict[str, Any] = {"model": model, "id": id, "params": given, "by": by}
     if task_queue:
         asked["task_queue"] = task_queue
     where = {"address": address, "namespace": namespace, "profile": profile}
     with one_line_errors():
         asyncio.run(_start(where, agent, prompt, asked, wait=wait, as_json=as_json))
-
-
-def _json(text: str | None) -> Any:
-    try:
-        return None if text is None else json.loads(text)
-    except ValueError as error:
-        raise typer.BadParameter(f"--params isn't JSON: {error}") from error
 
 
 async def _start(

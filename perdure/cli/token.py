@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from perdure.cli.decide import json_option
 from perdure.cli.exits import one_line_errors
-from perdure.cli.options import Address, Call, Namespace, Profile, RunId
+from perdure.cli.options import Address, Call, Namespace, Profile, RunId, json_option
 
 if TYPE_CHECKING:
     from perdure.contracts import Json, VerbName

@@ -179,20 +179,19 @@ def _body_lines(waiting: Waiting, verifies: bool) -> list[str]:
     body = {"call": waiting.key} | ({"token": "a token for this decision"} if verifies else {"by": "your name"})
     body |= {} if waiting.kind == "approval" else {"result": "the result"}
     whole = json.dumps(waiting.call.args, indent=2, ensure_ascii=False)
-    shown = visible(whole[:MAX_SHOWN], keep="\n").encode()[:MAX_SHOWN].decode(errors="ignore")
-    fits = len(visible(whole, keep="\n").encode()) <= MAX_SHOWN if len(whole) <= MAX_SHOWN else False
-    left_out = "" if fits else " **There is more: it is cut here, see the query `pending`.**"
+    seen = visible(whole[: MAX_SHOWN + 1], keep="\n").encode()  # no more is needed to know whether it fits
+    left_out = "" if len(seen) <= MAX_SHOWN else " **There is more: it is cut here, see the query `pending`.**"
     return [
         "",
         f"**{waiting.key}**: {escape(waiting.call.tool)} with{left_out}",
-        *_block(shown),
+        *_block(seen[:MAX_SHOWN].decode(errors="ignore")),
         f"Send an update or a signal `{verbs}` with",
         *_block(json.dumps(body, indent=2)),
     ]
 
 
 def _block(text: str) -> list[str]:
-    return ["", *(f"    {line}" for line in visible(text, keep="\n").split("\n")), ""]
+    return ["", *(f"    {line}" for line in text.split("\n")), ""]
 
 
 def escape(text: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from datetime import timedelta
 from typing import Any, NoReturn
 
@@ -25,8 +24,8 @@ with workflow.unsafe.imports_passed_through():
         Step,
         StepInput,
         ToolInput,
+        args_digest,
         bounded_details,
-        canonical,
         cut,
         told,
     )
@@ -140,7 +139,7 @@ def idempotency_key(call: PlannedCall) -> str:
     """The same for every attempt of a call, also after a workflow reset and a continue-as-new; unique to the call."""
     info = workflow.info()
     parts = [info.workflow_id, info.first_execution_run_id, call.key, call.tool, call.args]
-    return hashlib.sha256(canonical(parts)).hexdigest()[:32]
+    return args_digest(parts)[:32]
 
 
 def position(state: RunState) -> dict[str, Any]:

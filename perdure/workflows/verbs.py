@@ -34,7 +34,7 @@ def check(state: RunState, verb: VerbName, raw: tuple[Any, ...]) -> None:
     try:
         _checked(state, verb, raw, "update")
     except AlreadyDecided:
-        place = one_argument(raw, Complete if verb == "complete" else Decide).call
+        place = _read(verb, raw).call
         if state.done or state.refused.get(place, 0) >= MAX_REFUSED:
             raise
 
@@ -44,7 +44,7 @@ def arrive(state: RunState, verb: VerbName, raw: tuple[Any, ...], via: Via) -> A
     try:
         arrival, waiting = _checked(state, verb, raw, via)
     except AlreadyDecided as error:
-        keep_refused(state, verb, one_argument(raw, Complete if verb == "complete" else Decide), via, error)
+        keep_refused(state, verb, _read(verb, raw), via, error)
         raise
     waiting.arrived.append(arrival)
     return arrival
@@ -88,8 +88,12 @@ def keep_refused(state: RunState, verb: VerbName, sent: Decide | Complete, via: 
         )
 
 
+def _read(verb: VerbName, raw: tuple[Any, ...]) -> Decide | Complete:
+    return one_argument(raw, Complete if verb == "complete" else Decide)
+
+
 def _checked(state: RunState, verb: VerbName, raw: tuple[Any, ...], via: Via) -> tuple[Arrival, Waiting]:
-    sent = one_argument(raw, Complete if verb == "complete" else Decide)
+    sent = _read(verb, raw)
     waiting = decisions.find(state.waiting, state.decided, sent.call, verb)
     if waiting.resolution is not None:
         raise AlreadyDecided(f"call {sent.call!r} is already decided: {waiting.resolution.outcome}")
