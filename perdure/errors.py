@@ -8,12 +8,15 @@
     ├── AlreadyDecided        a decision for a call that has one
     ├── NotAllowed            somebody decides who may not, or changes what may not be changed
     ├── NotChecked            a decision or result couldn't be checked: no answer of the verifier, say
+    ├── RollingOver           the run is continuing as new: send it again
+    ├── SessionClosing        a message for a run that takes none any more
     ├── LimitExceeded         a limit of the run is used up
     ├── ModelFailed           the model couldn't be asked, after Temporal's retries
     ├── AgentFailed           the agent ended itself: retries exhausted, cut-off output, a tool that ends the run
     ├── NotCarried            a value can't be written as JSON
     │   └── ArgumentsNotCarried   a tool's arguments don't survive it
     ├── OutputTooLarge        an output, a response or an input is over Temporal's payload limit
+    ├── TranscriptTooLarge    the transcript is too large to continue as new with
     ├── TranscriptMismatch    a worker's copy of the transcript isn't the workflow's
     └── InternalError         a fault of perdure itself, with the original message
 
@@ -66,6 +69,14 @@ class NotChecked(PerdureError):
     or didn't answer. Nothing is changed; send it again."""
 
 
+class RollingOver(PerdureError):
+    """The run is about to continue as new. Nothing is changed; send it again at once: perdure's client does."""
+
+
+class SessionClosing(PerdureError):
+    """The session is being closed, so it takes no further message. Nothing is changed; start another one."""
+
+
 class LimitExceeded(PerdureError):
     """A limit of the run (requests, tool calls, tokens, cost, deadline) is used up. The run fails; its transcript stays
     readable. Raise the limit and start again."""
@@ -92,6 +103,11 @@ class ArgumentsNotCarried(NotCarried):
 
 class OutputTooLarge(PerdureError, ValueError):
     """A value is larger than Temporal carries (2 MB a payload). Not retried; the message names the sizes."""
+
+
+class TranscriptTooLarge(PerdureError, ValueError):
+    """What a run has to take with it when it continues as new is too large (1.5 MB, compressed). The run fails; its
+    transcript stays readable. Configure a payload store (`PERDURE_PAYLOADS`), or compaction (`compact_above`)."""
 
 
 class TranscriptMismatch(PerdureError):

@@ -57,6 +57,25 @@ def client(environment: WorkflowEnvironment) -> Client:
     return environment.client
 
 
+@pytest.fixture(scope="session")
+async def rolling_environment() -> AsyncGenerator[WorkflowEnvironment]:
+    """A server that suggests to continue as new after 20 events."""
+    async with await WorkflowEnvironment.start_local(  # pyright: ignore[reportUnknownMemberType]
+        data_converter=data_converter(),
+        search_attributes=ATTRIBUTES,
+        dev_server_existing_path=temporal_binary(),
+        dev_server_extra_args=server_arguments("limit.historyCount.suggestContinueAsNew=20"),
+        dev_server_log_level="error",
+    ) as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def rolling_client(rolling_environment: WorkflowEnvironment) -> Client:
+    """A client of the server whose runs continue as new all the time."""
+    return rolling_environment.client
+
+
 @pytest.fixture(params=[1000, 0], ids=["cached", "cache0"])
 def cache(request: pytest.FixtureRequest) -> int:
     """How many workflows the worker keeps. With 0 every workflow task replays from the start."""

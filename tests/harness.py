@@ -46,11 +46,12 @@ class Runs:
     runtime: Runtime | None = None
     handles: list[Handle] = field(default_factory=list[Handle])
 
-    async def start(self, agent: str, prompt: Any, *, timeout: timedelta = TIMEOUT, **request: Any) -> Handle:
-        """Start a run with the plain JSON a stranger would send."""
+    async def start(self, agent: str, prompt: Any = None, *, timeout: timedelta = TIMEOUT, **request: Any) -> Handle:
+        """Start a run with the plain JSON a stranger would send; without a prompt, a session without one."""
+        asked = {"agent": agent, **({} if prompt is None else {"prompt": prompt}), **request}
         handle: Handle = await self.client.start_workflow(
             "AgentWorkflow",
-            {"agent": agent, "prompt": prompt, **request},
+            asked,
             id=f"run-{uuid.uuid4().hex[:12]}",
             task_queue=self.task_queue,
             execution_timeout=timeout,
@@ -92,10 +93,19 @@ async def working(
 
 async def check_run(handle: Handle) -> None:
     """The invariants of every run: it replays, no workflow task failed, each call has exactly one answer."""
-    history = await handle.fetch_history()
-    check_tasks(history)
-    await replay(history)
+    for history in await chain(handle):
+        check_tasks(history)
+        await replay(history)
     check_answers(await messages(handle))
+
+
+async def chain(handle: Handle) -> list[WorkflowHistory]:
+    """The histories of a run and of those it continues, the latest first."""
+    client: Client = handle._client  # pyright: ignore[reportPrivateUsage]
+    histories = [await handle.fetch_history()]
+    while earlier := histories[-1].events[0].workflow_execution_started_event_attributes.continued_execution_run_id:
+        histories.append(await client.get_workflow_handle(handle.id, run_id=earlier).fetch_history())
+    return histories
 
 
 def check_tasks(history: WorkflowHistory) -> None:

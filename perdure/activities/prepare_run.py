@@ -64,6 +64,8 @@ class PrepareRun:
             raise InvalidRequest(
                 f"say who starts the run in 'by': the policies {own} let nobody approve their own calls"
             )
+        if request.prompt is None:
+            return
         try:
             PROMPT.validate_json(to_json(request.prompt))
         except ValidationError as error:

@@ -10,17 +10,28 @@ from datetime import timedelta
 from typing import Any
 
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest, ListWorkflowExecutionsRequest
-from temporalio.client import Client
-from temporalio.common import WorkflowIDReusePolicy
+from temporalio.client import Client, WithStartWorkflowOperation
+from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.envconfig import ClientConfigProfile
 from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
 
-from perdure.client.errors import ClientError, NoServer, RunExists
+from perdure.client.errors import ClientError, NoServer, RunClosed, RunExists
 from perdure.client.leaving import pause_at_exit
 from perdure.client.run import QUERY_TIMEOUTS, RunHandle, summary
+from perdure.client.verbs import check_size, message, repeated
 from perdure.client.views import RunStatus, RunSummary
-from perdure.contracts import TASK_QUEUE, WORKFLOW_TYPE, Json, Limits, RunRequest, validation_problems
+from perdure.contracts import (
+    TASK_QUEUE,
+    WORKFLOW_TYPE,
+    Json,
+    Limits,
+    RunRequest,
+    Session,
+    TurnView,
+    WhenBusy,
+    validation_problems,
+)
 from perdure.converter import data_converter
 from perdure.errors import InvalidRequest
 
@@ -90,9 +101,10 @@ class PerdureClient:
     async def start(
         self,
         agent: str,
-        prompt: str | list[Any],
+        prompt: str | list[Any] | None = None,
         *,
         id: str | None = None,
+        session: Session | None = None,
         params: Any = None,
         model: str | None = None,
         limits: Limits | None = None,
@@ -102,12 +114,13 @@ class PerdureClient:
     ) -> RunHandle:
         """Start a run and return at once. Whether the agent exists is known to its worker: see `RunHandle.result`.
 
-        `by`: who starts it; an approval with `forbid_self` refuses them.
+        `session`: keeps it open for further messages; then the prompt may be absent. `by`: who starts it; an approval
+        with `forbid_self` refuses them.
 
         Raises `RunExists`, and `InvalidRequest` for a prompt, params or metadata that aren't JSON.
         """
         more: Json = {"params": params, "model": model, "limits": limits, "by": by, "metadata": metadata}
-        request = _request(agent=agent, prompt=prompt, **more)
+        request = _request(agent=agent, prompt=prompt, session=session, **more)
         id = id or f"{agent}-{uuid.uuid4().hex[:8]}"
         try:
             await self.client.start_workflow(
@@ -120,6 +133,51 @@ class PerdureClient:
         except WorkflowAlreadyStartedError as error:
             raise RunExists(f"there is a run {id!r} already: choose another id, or see `perdure show {id}`") from error
         return self.run(id)
+
+    async def send(
+        self,
+        agent: str,
+        content: str | list[Any],
+        *,
+        id: str,
+        when_busy: WhenBusy = "queue",
+        message_id: str | None = None,
+        session: Session | None = None,
+        params: Any = None,
+        model: str | None = None,
+        limits: Limits | None = None,
+        by: str | None = None,
+        metadata: dict[str, Any] | None = None,
+        task_queue: str = TASK_QUEUE,
+    ) -> tuple[RunHandle, TurnView]:
+        """Send a message to the session of that id, which is started where there is none: one call, by Temporal's
+        update-with-start. What a session is started with is ignored where it is open already.
+
+        Needs a worker. Returns the run and where the message stands: `run.wait_turn(message=turn.messages[0])` waits
+        for its answer. Raises `Refused`, `RunClosed` for a session that has ended, `InvalidRequest`.
+        """
+        more: Json = {"params": params, "model": model, "limits": limits, "by": by, "metadata": metadata}
+        request = _request(agent=agent, session=session or Session(), **more)
+        argument = message(content, when_busy=when_busy, id=message_id, by=by or "")
+        check_size(argument)
+
+        async def execute() -> TurnView:
+            starting: WithStartWorkflowOperation[Any, Any] = WithStartWorkflowOperation(
+                WORKFLOW_TYPE,
+                request,
+                id=id,
+                task_queue=task_queue,
+                id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
+                id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
+            )
+            return await self.client.execute_update_with_start_workflow(  # pyright: ignore[reportUnknownMemberType]
+                "send", argument, start_workflow_operation=starting, result_type=TurnView
+            )
+
+        try:
+            return self.run(id), await repeated(self.client, id, execute)
+        except WorkflowAlreadyStartedError as error:
+            raise RunClosed(f"the session {id!r} has ended: send to another id") from error
 
     def run(self, id: str, *, query_timeouts: Sequence[float] = QUERY_TIMEOUTS) -> RunHandle:
         """The run of that id. Nothing is asked yet: a run that isn't there raises `NoSuchRun` when it is used.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, timedelta
 from typing import Any, TypeVar, cast
@@ -13,21 +12,14 @@ from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.enums.v1 import WorkflowExecutionStatus
 from temporalio.api.workflow.v1 import WorkflowExecutionInfo
 from temporalio.api.workflowservice.v1 import DescribeWorkflowExecutionRequest, DescribeWorkflowExecutionResponse
-from temporalio.client import (
-    Client,
-    WorkflowFailureError,
-    WorkflowHandle,
-    WorkflowQueryFailedError,
-    WorkflowUpdateFailedError,
-)
-from temporalio.exceptions import ApplicationError
+from temporalio.client import Client, WorkflowFailureError, WorkflowHandle, WorkflowQueryFailedError
 from temporalio.service import RPCError, RPCStatusCode
 
-from perdure.client.errors import ClientError, NoAnswer, Refused, RunClosed, missing, run_failed
+from perdure.client.errors import ClientError, NoAnswer, RunClosed, missing, run_failed
 from perdure.client.unanswered import why_unanswered
+from perdure.client.verbs import Verbs
 from perdure.client.views import LiveText, Progress, RunSummary
-from perdure.contracts import MAX_PAYLOAD, Decided, Json, RunResult, StatusView, TranscriptPage, VerbName, payload_size
-from perdure.errors import InvalidRequest
+from perdure.contracts import Json, RunResult, StatusView, TranscriptPage, TurnView
 
 QUERY_TIMEOUTS = (2.0, 3.0, 4.0, 5.0, 6.0)
 """Seconds for each try of a query. A query that meets a busy worker may be lost; without a worker it hangs."""
@@ -36,14 +28,11 @@ LOST = (RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.CANCELLED, RPCStatusCode.
 POLL = 0.15
 """Seconds between two looks at a run that is followed."""
 
-ENDED = re.compile("completed|closing workflow")
-"""What the server says of a run that has ended, or ends right now."""
-
 T = TypeVar("T")
 
 
-class RunHandle:
-    """One run, by its workflow id. Also valid for runs that have ended."""
+class RunHandle(Verbs):
+    """One run, by its workflow id, also where it continues as new. Also valid for runs that have ended."""
 
     def __init__(self, client: Client, id: str, *, query_timeouts: Sequence[float] = QUERY_TIMEOUTS) -> None:
         self.id = id
@@ -86,41 +75,31 @@ class RunHandle:
             rows += page
         return rows
 
-    async def approve(
-        self, call: str, *, by: str = "", reason: str = "", args: Json | None = None, token: str = ""
-    ) -> Decided:
-        """Let a call run, with other arguments where the policy allows it. Raises `Refused`, `RunClosed`."""
-        return await self.decide("approve", call, {"by": by, "reason": reason, "args": args, "token": token})
+    async def turn(self, turn: int | None = None, *, message: str | None = None) -> TurnView:
+        """What became of a turn, or of the message with that id; of the latest turn where none is named. Answered by a
+        worker; raises `ClientError` for one that isn't known."""
+        query = {"turn": turn, "message": message}
+        return await self._query("turn", {k: v for k, v in query.items() if v is not None}, TurnView, self._timeouts)
 
-    async def deny(self, call: str, *, by: str = "", reason: str = "", token: str = "") -> Decided:
-        """Don't let a call run; the model is told the reason. Raises `Refused`, `RunClosed`."""
-        return await self.decide("deny", call, {"by": by, "reason": reason, "token": token})
+    async def wait_turn(self, turn: int | None = None, *, message: str | None = None, every: float = POLL) -> TurnView:
+        """Wait until a turn is over: `done`, `failed` or `interrupted`. Looks at the run every so many seconds, and
+        asks a worker only where something has changed; nothing is written to history.
 
-    async def complete(
-        self, call: str, result: Any = None, *, error: str | None = None, by: str = "", token: str = ""
-    ) -> Decided:
-        """The result, or the error, of a call that is made outside. Raises `Refused`, `RunClosed`."""
-        what: Json = {"result": result} if error is None else {"error": error}
-        return await self.decide("complete", call, {**what, "by": by, "token": token})
-
-    async def decide(self, verb: VerbName, call: str, sent: Json) -> Decided:
-        """Send a decision with the fields of `Decide` or `Complete`. Needs a worker: without one it waits for one."""
-        empty = [name for name in ("by", "reason", "token", "args") if sent.get(name) in (None, "")]
-        given = {"call": call} | {name: value for name, value in sent.items() if name not in empty}
-        if (size := payload_size(given)) > MAX_PAYLOAD:
-            raise InvalidRequest(f"the decision has {size} bytes; it may have {MAX_PAYLOAD}")
-        try:
-            return await self._handle.execute_update(  # pyright: ignore[reportUnknownMemberType]
-                verb, given, result_type=Decided
-            )
-        except WorkflowUpdateFailedError as error:
-            cause = error.cause
-            kind = cause.type if isinstance(cause, ApplicationError) and cause.type else "Refused"
-            raise Refused(kind, getattr(cause, "message", str(error))) from error
-        except RPCError as error:
-            if error.status == RPCStatusCode.NOT_FOUND and ENDED.search(error.message):
-                raise RunClosed(f"run {self.id!r} has ended: nothing can be decided any more") from error
-            raise missing(self.id, error) from error
+        Raises `RunClosed` where the run ends before.
+        """
+        known: object = None
+        while True:
+            info = (await self._describe()).workflow_execution_info
+            running = info.status == WorkflowExecutionStatus.WORKFLOW_EXECUTION_STATUS_RUNNING
+            state = (info.execution.run_id, info.history_length, running)
+            if state != known:
+                found = await self.turn(turn, message=message)
+                if found.state not in ("queued", "running"):
+                    return found
+                known = state
+            if not running:
+                raise RunClosed(f"run {self.id!r} has ended before the turn was over: see `perdure show {self.id}`")
+            await asyncio.sleep(every)
 
     async def live(self) -> list[LiveText]:
         """What the run's activities say right now. Needs no worker's answer and writes no history."""
@@ -132,17 +111,18 @@ class RunHandle:
 
     async def follow(self, *, every: float = POLL) -> AsyncIterator[Progress]:
         """Look at the run again and again until it has ended. The last item may hold entries, too."""
-        seen, known_length, running = 0, -1, True
+        seen, known, running = 0, ("", -1), True
         while running:
             described = await self._describe()
             info = described.workflow_execution_info
             running = info.status == WorkflowExecutionStatus.WORKFLOW_EXECUTION_STATUS_RUNNING
             entries: list[Json] = []
             why = ""
-            if info.history_length != known_length:
+            now = (info.execution.run_id, info.history_length)
+            if now != known:
                 try:
                     entries = await self._entries(seen, self._timeouts[:1] if running else self._timeouts)
-                    known_length = info.history_length
+                    known = now
                 except NoAnswer as error:
                     why = str(error)
             seen += len(entries)

@@ -32,11 +32,38 @@ class Usage(Compact):
         return {name: value for name, value in handler(self).items() if not is_empty(value) and value not in (0, 0.0)}
 
 
+class Fault(Compact):
+    """Why a run or a turn ends, as data: what is raised loses its details at the activity boundary."""
+
+    type: str
+    message: str = ""
+    details: list[Any] = []
+
+
 class Output(Recorded):
     """A run's output, as JSON, with the name of its type where the agent has several."""
 
     value: Any = None
     type: str | None = None
+
+
+class TurnView(Compact):
+    """A turn, or a message that hasn't had its turn yet: what `send` and the query `turn` answer."""
+
+    turn: int = 0
+    """Counted from 1; absent = it hasn't begun."""
+    state: Literal["queued", "running", "done", "failed", "interrupted"]
+    messages: list[str] = []
+    """Ids of the messages that began it and joined it."""
+    output: Output | None = None
+    left_out: int = 0
+    """Bytes of the output, where it is no longer kept here: the transcript has it."""
+    error: Fault | None = None
+    """Of a failed turn: why. Of an interrupted one: by whom."""
+    usage: Usage = Usage()
+    began: str = ""
+    ended: str = ""
+    """Workflow time, ISO 8601."""
 
 
 class RunResult(Recorded):
@@ -45,9 +72,17 @@ class RunResult(Recorded):
     output: Any = None
     output_type: str | None = None
     usage: Usage = Usage()
+    failure: Fault | None = None
+    """Why the last turn of a session has no output, where it failed or was interrupted."""
     turns: int = 1
     steps: int = 0
     audit: list[Json] = []
+
+
+class Heard(Recorded):
+    """The answer of the updates `interrupt` and `close`: the state the run is in then."""
+
+    state: Literal["running", "waiting", "idle", "closing", "done"]
 
 
 class Decided(Recorded):
@@ -72,7 +107,10 @@ class StatusView(Recorded):
     usage: Usage
     open_calls: list[Json] = []
     pending: list[Json] = []
+    session: bool = False
+    """It stays open for further messages."""
     queue: int = 0
+    """Messages that wait for their turn."""
     rejected: list[Json] = []
     """Signals that couldn't be used, with the reason: the last 50."""
     rejected_count: int = 0

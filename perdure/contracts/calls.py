@@ -6,17 +6,8 @@ from typing import Any, Literal
 
 from pydantic import field_validator
 
-from perdure.contracts.answered import Usage
+from perdure.contracts.answered import Fault, Usage
 from perdure.contracts.base import Compact, Json, cut
-
-
-class Fault(Compact):
-    """Why a run ends, as data: what is raised loses its details at the activity boundary."""
-
-    type: str
-    message: str = ""
-    details: list[Any] = []
-
 
 Effect = Literal["unsafe", "idempotent", "safe"]
 """What it means to run a tool again. `unsafe`: never; `idempotent`: with the same key; `safe`: freely."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from perdure.contracts.base import Sent
 
@@ -36,12 +36,22 @@ class Limits(BaseModel):
     """Time from the start of the run, by workflow time."""
 
 
+class Session(Sent):
+    """Keeps a run open for further messages: `{}`, or `{"idle_timeout": "PT1H"}`."""
+
+    idle_timeout: timedelta | None = Field(default=None, gt=timedelta(0), le=timedelta(days=36_500))
+    """Closes the session when nothing has been going on for so long. `None` = it stays open until `close`."""
+
+
 class RunRequest(Sent):
     """The one argument of a start: `{"agent": "support", "prompt": "…"}` is enough."""
 
     agent: str
-    prompt: str | list[Any]
-    """Text, or a list of text and Pydantic AI's content parts as JSON (`{"kind": "image-url", "url": "…"}`)."""
+    prompt: str | list[Any] | None = None
+    """Text, or a list of text and Pydantic AI's content parts as JSON (`{"kind": "image-url", "url": "…"}`). May be
+    absent in a session: then it waits for its first message."""
+    session: Session | None = None
+    """With it the run stays open after its answer, for `send`. Absent: it ends when every message has its answer."""
     params: Any = None
     """What the agent's `deps` factory gets, checked against its `params_type`. In history: no secrets."""
     model: str | None = None
@@ -52,6 +62,44 @@ class RunRequest(Sent):
     """Who starts the run, as the program that starts it says. An approval with `forbid_self` refuses this name."""
     metadata: dict[str, Any] = {}
     """Free JSON, given to tools as `current_call().metadata`."""
+
+    @model_validator(mode="after")
+    def _has_a_beginning(self) -> Self:
+        if self.prompt is None and self.session is None:
+            raise ValueError("a prompt is needed, but for a session, which may wait for its first message")
+        return self
+
+
+WhenBusy = Literal["queue", "steer", "interrupt"]
+
+
+class Send(Sent):
+    """The argument of `send`: a message to the agent."""
+
+    content: str | list[Any]
+    """As the prompt of a start."""
+    when_busy: WhenBusy = "queue"
+    """What becomes of it while a turn runs. `queue`: it waits for its own turn; `steer`: it joins the running turn
+    before its next model request; `interrupt`: it ends the running turn and is next."""
+    id: str = Field(default="", max_length=MAX_NAME)
+    """Whoever sends makes it up: a repeat of it changes nothing. Absent: made up, and each repeat is a new message."""
+    by: str = Field(default="", max_length=MAX_NAME)
+    """Who sends it: a claim, kept in the transcript."""
+
+
+class Steer(Sent):
+    """The argument of `interrupt` and `close`: `{}` is enough."""
+
+    by: str = Field(default="", max_length=MAX_NAME)
+    reason: str = Field(default="", max_length=MAX_REASON)
+
+
+class TurnQuery(Sent):
+    """The argument of the query `turn`, one of them; may be absent, then the latest turn is meant."""
+
+    turn: int | None = Field(default=None, ge=1)
+    message: str | None = Field(default=None, max_length=MAX_NAME)
+    """The id of a message: the turn that it began, or joined."""
 
 
 class Verb(Sent):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from perdure.contracts.answered import Output, Usage
+from perdure.contracts.answered import Fault, Output, Usage
 from perdure.contracts.base import Compact, Json
-from perdure.contracts.calls import Fault, PlannedCall
+from perdure.contracts.calls import PlannedCall
 from perdure.contracts.sent import Limits
 
 
@@ -48,6 +48,8 @@ class Step(Compact):
     output: Output | None = None
     error: Fault | None = None
     retries: StepRetries = StepRetries()
+    interrupted: bool = False
+    """The request was cancelled while the model answered: the entry holds the text it had got to."""
     usage: Usage = Usage()
     model: str | None = None
     finish_reason: str | None = None

@@ -2,164 +2,70 @@
 
 It is started with a `RunRequest`, asks a worker what it knows of the agent, and then alternates model requests and
 tool calls, each an activity, until the agent has an output. It holds no user code: it interprets the plans that
-activities return, so a deploy of an agent can't break a replay. It ends with a `RunResult`, a typed failure, or
-canceled; every tool call of its transcript then has exactly one outcome.
+activities return, so a deploy of an agent can't break a replay. A session stays open for further messages, and when
+its history has grown long enough it continues as new, under the same workflow id. It ends with a `RunResult`, a typed
+failure, or canceled; every tool call of its transcript then has exactly one outcome.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, NoReturn
 
 from temporalio import workflow
-from temporalio.common import RawValue
 
 with workflow.unsafe.imports_passed_through():
-    from perdure.contracts import (
-        MAX_PAYLOAD,
-        WORKFLOW_TYPE,
-        AuditQuery,
-        Decided,
-        Json,
-        Output,
-        RunRequest,
-        RunResult,
-        StatusView,
-        TranscriptPage,
-        TranscriptQuery,
-        VerbName,
-        payload_size,
-    )
-    from perdure.errors import InvalidRequest, LimitExceeded
-    from perdure.workflows import budget, details, requests, verbs
-    from perdure.workflows.entry import one_argument, refusal, typed
-    from perdure.workflows.sizes import fitting_result, fitting_rows
+    from perdure.contracts import MAX_PAYLOAD, WORKFLOW_TYPE, Json, Message, RunRequest, RunResult, payload_size
+    from perdure.errors import InvalidRequest
+    from perdure.workflows import budget, carry, details, requests
+    from perdure.workflows.entry import one_argument, typed
+    from perdure.workflows.handlers import Handlers
+    from perdure.workflows.rollover import RollOver
+    from perdure.workflows.session import run_session
+    from perdure.workflows.sizes import fitting_result
     from perdure.workflows.state import RunState
-    from perdure.workflows.turn import run_turn
 
 END_PATIENCE = timedelta(seconds=5)
 """What notifications that are under way get when the run ends."""
-QUERIES = "status, transcript, pending, audit"
+PROMPT_ID = "prompt"
+"""The id of the message that a run is started with."""
 
 
 @workflow.defn(name=WORKFLOW_TYPE)
-class AgentWorkflow:
+class AgentWorkflow(Handlers):
     """Runs any agent of the task queue's workers. See the module."""
 
-    def __init__(self) -> None:
+    @workflow.init
+    def __init__(self, *raw: Any) -> None:
+        """Take up what an earlier run of the chain has carried along: handlers run before `run` does."""
+        self._problem = ""
         self._state = RunState()
-
-    @workflow.query(description="State, usage and open calls of the run")
-    def status(self, *raw: Any) -> StatusView:
-        """No argument is needed; one is ignored."""
-        return details.status(self._state)
-
-    @workflow.query(description='The conversation, in pages: {"start": 0, "max_bytes": 1500000}')
-    def transcript(self, *raw: Any) -> TranscriptPage:
-        """Without an argument: from the start."""
-        query = one_argument(raw, TranscriptQuery) if raw else TranscriptQuery()
-        return self._state.transcript.page(query.start, query.max_bytes)
-
-    @workflow.query(description='Who decided what, as far as it fits: {"start": 0}')
-    def audit(self, *raw: Any) -> list[Json]:
-        """What was asked, who decided it, what became of it, in order. Without an argument: from the start."""
-        query = one_argument(raw, AuditQuery) if raw and isinstance(raw[0], dict) else AuditQuery()
-        return fitting_rows(self._state.audit[query.start :])
-
-    @workflow.query(description="What waits for a decision or a result")
-    def pending(self, *raw: Any) -> list[Json]:
-        """Each with its key, arguments, approvers and expiry."""
-        return details.pending(self._state)
-
-    @workflow.update(name="approve", description='{"call": "3.1-9f3c", "by": "…"}')
-    async def approve(self, *raw: Any) -> Decided:
-        """Let a call run."""
-        return await typed(verbs.by_update(self._state, "approve", raw))
-
-    @approve.validator
-    def check_approve(self, *raw: Any) -> None:
-        """Refused here, nothing is recorded."""
-        refusal(verbs.check, self._state, "approve", raw)
-
-    @workflow.update(name="deny", description='{"call": "3.1-9f3c", "by": "…", "reason": "…"}')
-    async def deny(self, *raw: Any) -> Decided:
-        """Don't let a call run; the model is told the reason."""
-        return await typed(verbs.by_update(self._state, "deny", raw))
-
-    @deny.validator
-    def check_deny(self, *raw: Any) -> None:
-        """Refused here, nothing is recorded."""
-        refusal(verbs.check, self._state, "deny", raw)
-
-    @workflow.update(name="complete", description='{"call": "3.1-9f3c", "result": …}')
-    async def complete(self, *raw: Any) -> Decided:
-        """The result of a call that was made outside, or the answer to a question."""
-        return await typed(verbs.by_update(self._state, "complete", raw))
-
-    @complete.validator
-    def check_complete(self, *raw: Any) -> None:
-        """Refused here, nothing is recorded."""
-        refusal(verbs.check, self._state, "complete", raw)
-
-    @workflow.signal(name="approve", description='{"call": "3.1-9f3c", "by": "…"}')
-    def approve_signal(self, *raw: Any) -> None:
-        """As the update, for those who don't wait."""
-        self._receive("approve", raw)
-
-    @workflow.signal(name="deny", description='{"call": "3.1-9f3c", "by": "…", "reason": "…"}')
-    def deny_signal(self, *raw: Any) -> None:
-        """As the update, for those who don't wait."""
-        self._receive("deny", raw)
-
-    @workflow.signal(name="complete", description='{"call": "3.1-9f3c", "result": …}')
-    def complete_signal(self, *raw: Any) -> None:
-        """As the update, for those who don't wait."""
-        self._receive("complete", raw)
-
-    def _receive(self, verb: VerbName, raw: tuple[Any, ...]) -> None:
-        """Put a signal in line, or keep it in `rejected` with the reason: a signal has no answer."""
-        try:
-            verbs.arrive(self._state, verb, raw, "signal")
-        except Exception as error:
-            self._state.reject(verb, str(error), workflow.now())
-
-    @workflow.query(dynamic=True)
-    def unknown_query(self, name: str, args: Sequence[RawValue]) -> Any:
-        """Any other query: says which are known."""
-        raise InvalidRequest(f"there is no query {name!r}. Known queries: {QUERIES}")
-
-    @workflow.signal(dynamic=True)
-    def unknown_signal(self, name: str, args: Sequence[RawValue]) -> None:
-        """Any signal: kept in `rejected` of the query `status`, since a signal has no answer."""
-        self._state.reject(name, f"there is no signal {name!r}", workflow.now())
-
-    @workflow.update(dynamic=True)
-    async def unknown_update(self, name: str, args: Sequence[RawValue]) -> Any:
-        """Never runs: the validator refuses."""
-        return None
-
-    @unknown_update.validator
-    def refuse_update(self, name: str, args: Sequence[RawValue]) -> None:
-        """Any update: refused, and nothing is recorded."""
-        raise InvalidRequest(f"there is no update {name!r} in this version")
+        if len(raw) > 1 and workflow.info().continued_run_id:
+            try:
+                self._state = carry.restored(one_argument(raw[:1], RunRequest), raw[1], raw[2:])
+            except Exception as error:  # raised here it would fail the workflow task for ever
+                self._problem = f"what the run has carried along can't be read: {error}"
 
     @workflow.run
     async def run(self, *raw: Any) -> RunResult:
-        """The one argument is a `RunRequest`."""
+        """The one argument is a `RunRequest`; a run that continues has further ones."""
         return await typed(self._run(raw))
 
     async def _run(self, raw: tuple[Any, ...]) -> RunResult:
         state = self._state
-        state.started = workflow.now()
-        state.request = one_argument(raw, RunRequest)
-        if (size := payload_size(state.request)) > MAX_PAYLOAD:
-            raise InvalidRequest(
-                f"the request has {size} bytes; it may have {MAX_PAYLOAD}. Put large inputs where a tool can read them."
-            )
+        if self._problem:
+            raise InvalidRequest(self._problem)
+        if state.chain == 0:
+            state.started = workflow.now()
+            state.request = _request(raw)
+            state.model = state.request.model
         try:
-            result = fitting_result(self._result(await self._turn_within_deadline()))
+            await self._prepare()
+            await run_session(state)
+            result = fitting_result(self._result())
+        except RollOver:
+            self._continue()
         except asyncio.CancelledError:
             if workflow.cancellation_reason() is not None:  # else the worker only forgets this instance
                 await self._end()
@@ -169,6 +75,32 @@ class AgentWorkflow:
             raise
         await self._end()
         return result
+
+    async def _prepare(self) -> None:
+        """Ask a worker what it knows of the agent; in a run that continues, what it knows now."""
+        state = self._state
+        assert state.request is not None
+        if state.chain:
+            return
+        state.plan = await requests.prepare_run(state, state.request)
+        state.limits = budget.lowered(state.plan.limits, state.request.limits)
+        self._open_transcript(state.request)
+
+    def _open_transcript(self, request: RunRequest) -> None:
+        """The first entry, what the run is about; and the first message."""
+        at = workflow.now()
+        start: Json = {"kind": "start", "agent": request.agent, "at": at.isoformat()}
+        start |= {"params": request.params} if request.params is not None else {}
+        start |= {"metadata": request.metadata} if request.metadata else {}
+        self._state.transcript.append(start)
+        if request.prompt is not None:
+            self._state.queue.insert(0, Message(id=PROMPT_ID, content=request.prompt, at=at))
+
+    def _continue(self) -> NoReturn:
+        """Continue as new. Nothing is open, and whoever sends something now is asked to send it again."""
+        arguments = carry.arguments(self._state)
+        carry.check_size(arguments)
+        workflow.continue_as_new(args=arguments)
 
     async def _end(self) -> None:
         """Show that the run is over, however it ends, and let what was accepted be answered and told."""
@@ -185,39 +117,28 @@ class AgentWorkflow:
             except TimeoutError:
                 workflow.logger.warning("the run ends before every notification was sent")
 
-    async def _turn_within_deadline(self) -> Output:
+    def _result(self) -> RunResult:
         state = self._state
-        request = state.request
-        assert request is not None
-        state.plan = await requests.prepare_run(request)
-        state.limits = budget.lowered(state.plan.limits, request.limits)
-        self._open_transcript(request)
-        details.begins(state)
-        if state.limits.deadline is None:
-            return await run_turn(state)
-        try:
-            gone = workflow.now() - (state.started or workflow.now())
-            async with asyncio.timeout((state.limits.deadline - gone).total_seconds()):
-                return await run_turn(state)
-        except TimeoutError as error:
-            raise LimitExceeded(f"the run's deadline of {state.limits.deadline} has passed") from error
-
-    def _open_transcript(self, request: RunRequest) -> None:
-        """The first entries: what the run is about, and the prompt."""
-        at = workflow.now().isoformat()
-        start: Json = {"kind": "start", "agent": request.agent, "at": at}
-        start |= {"params": request.params} if request.params is not None else {}
-        start |= {"metadata": request.metadata} if request.metadata else {}
-        self._state.transcript.append(start)
-        self._state.transcript.append({"kind": "user", "content": request.prompt, "at": at})
-
-    def _result(self, output: Output) -> RunResult:
-        state = self._state
+        last = state.turns[-1].output if state.turns else None
         return RunResult(
-            output=output.value,
-            output_type=output.type,
+            output=last.value if last else None,
+            output_type=last.type if last else None,
+            failure=state.failure,
             usage=state.usage,
             turns=state.turn,
             steps=state.step,
-            audit=state.audit,
+            audit=state.audit.page(0, MAX_PAYLOAD) if state.audit.size < MAX_PAYLOAD else [_left_out(state)],
         )
+
+
+def _left_out(state: RunState) -> Json:
+    return {"left_out": state.audit.length}
+
+
+def _request(raw: tuple[Any, ...]) -> RunRequest:
+    request = one_argument(raw, RunRequest)
+    if (size := payload_size(raw[0])) > MAX_PAYLOAD:
+        raise InvalidRequest(
+            f"the request has {size} bytes; it may have {MAX_PAYLOAD}. Put large inputs where a tool can read them."
+        )
+    return request

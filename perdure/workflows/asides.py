@@ -28,7 +28,7 @@ with workflow.unsafe.imports_passed_through():
     )
     from perdure.errors import NotChecked
     from perdure.workflows.cancelling import raise_if_cancelled
-    from perdure.workflows.requests import idempotency_key, position
+    from perdure.workflows.requests import execute, idempotency_key, position
     from perdure.workflows.state import RunState
     from perdure.workflows.waits import Waiting
 
@@ -42,25 +42,26 @@ TELL_IN_ALL = timedelta(minutes=10)
 T = TypeVar("T", bound="Recorded")
 
 
-async def verify(token: str, use: TokenUse) -> Verified:
+async def verify(state: RunState, token: str, use: TokenUse) -> Verified:
     """Ask the app's verifier whose token it is. Raises `NotChecked`."""
-    return await _checked("verify", VerifyInput(token=token, use=use), use.call, Verified)
+    return await _checked(state, "verify", VerifyInput(token=token, use=use), use.call, Verified)
 
 
 async def check_edit(state: RunState, call: PlannedCall, args: dict[str, Any]) -> EditCheck:
     """Whether other arguments are valid: types, validators, the gate anew. Raises `NotChecked`."""
-    return await _checked("check_edit", EditInput(call=call, args=args, **position(state)), call.key, EditCheck)
+    return await _checked(state, "check_edit", EditInput(call=call, args=args, **position(state)), call.key, EditCheck)
 
 
 async def check_result(state: RunState, call: PlannedCall, result: Any) -> ResultCheck:
     """Whether a result from outside is what its schema says. Raises `NotChecked`."""
     input = ResultInput(agent=state.agent, tool=call.tool, result_schema=call.result_schema, result=[result])
-    return await _checked("check_result", input, call.key, ResultCheck)
+    return await _checked(state, "check_result", input, call.key, ResultCheck)
 
 
-async def _checked(activity: str, input: Recorded, key: str, answer: type[T]) -> T:
+async def _checked(state: RunState, activity: str, input: Recorded, key: str, answer: type[T]) -> T:
     try:
-        raw = await workflow.execute_activity(
+        raw = await execute(
+            state,
             activity,
             input,
             start_to_close_timeout=CHECK,
@@ -91,17 +92,18 @@ async def dispatch(state: RunState, waiting: Waiting) -> str:
         idempotency_key=idempotency_key(call),
         expires_at=waiting.expires_at.isoformat() if waiting.expires_at else None,
     )
-    return await _told("dispatch", input, waiting.key)
+    return await _told(state, "dispatch", input, waiting.key)
 
 
-async def notify(notification: Notification) -> str:
+async def notify(state: RunState, notification: Notification) -> str:
     """Tell people; returns why that failed, or nothing."""
-    return await _told("notify", notification, f"{notification.event} {notification.call}")
+    return await _told(state, "notify", notification, f"{notification.event} {notification.call}")
 
 
-async def _told(activity: str, input: Recorded, summary: str) -> str:
+async def _told(state: RunState, activity: str, input: Recorded, summary: str) -> str:
     try:
-        await workflow.execute_activity(
+        await execute(
+            state,
             activity,
             input,
             start_to_close_timeout=TELL,

@@ -33,6 +33,20 @@ def _added(left: Mapping[str, float], right: Mapping[str, float]) -> dict[str, f
     return {name: left.get(name, 0) + right.get(name, 0) for name in sorted({*left, *right})}
 
 
+def used_since(before: Usage, now: Usage) -> Usage:
+    """What was used since: the difference of two counts of one run."""
+    counters = ("requests", "tool_calls", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
+    fields = {name: getattr(now, name) - getattr(before, name) for name in (*counters, "unpriced_requests")}
+    cost = None if now.cost is None else now.cost - (before.cost or Decimal(0))
+    more, details = _less(now.more, before.more), _less(now.details, before.details)
+    return Usage(**fields, cost=cost, more=more, details={name: int(count) for name, count in details.items()})
+
+
+def _less(left: Mapping[str, float], right: Mapping[str, float]) -> dict[str, float]:
+    rest = {name: count - right.get(name, 0) for name, count in sorted(left.items())}
+    return {name: count for name, count in rest.items() if count}
+
+
 def lowered(agent: Limits, asked: Limits | None) -> Limits:
     """The agent's limits with those of the request, which may only lower them. Raises `InvalidRequest` otherwise."""
     if asked is None:

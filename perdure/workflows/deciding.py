@@ -67,7 +67,7 @@ async def _who(state: RunState, waiting: Waiting, arrival: Arrival) -> Who:
     if state.plan is None or not state.plan.verifies:
         return Who(sent.by)
     use = decisions.token_use(waiting, arrival, workflow.info().workflow_id)
-    verified = await asides.verify(sent.token, use)
+    verified = await asides.verify(state, sent.token, use)
     if verified.principal is None:
         raise NotAllowed(f"who decides call {waiting.key!r} isn't verified: {verified.problem}")
     name = verified.principal.name

@@ -45,6 +45,8 @@ def status(state: RunState) -> StatusView:
         usage=state.usage,
         open_calls=[{"call": call.key, "tool": call.tool, "args": call.args} for call in calls],
         pending=pending(state),
+        session=state.is_session,
+        queue=len(state.queue),
         rejected=state.rejected,
         rejected_count=state.rejected_count,
         unsent=state.unsent,
@@ -57,10 +59,14 @@ def pending(state: RunState) -> list[Json]:
     return [waiting.view() | {"verifies": verifies} for waiting in state.in_order]
 
 
-def state_of(state: RunState) -> Literal["running", "waiting", "done"]:
-    """`waiting`: something waits for people, and nothing runs."""
+def state_of(state: RunState) -> Literal["running", "waiting", "idle", "closing", "done"]:
+    """`waiting`: something waits for people, and nothing runs. `idle`: a session waits for a message."""
     if state.done:
         return "done"
+    if state.closing:
+        return "closing"
+    if state.is_session and not state.in_turn and not state.queue and state.plan:
+        return "idle"
     return "waiting" if state.waiting and not state.open_calls else "running"
 
 
@@ -92,7 +98,7 @@ def show(state: RunState) -> None:
 def _mark(state: RunState) -> bool:
     """Upsert the search attributes that are registered, in one command, where one of them changes; whether it did."""
     allowed = state.plan.search_attributes if state.plan else []
-    status = "done" if state.done else "waiting" if state.waiting else "running"
+    status = "done" if state.done else "waiting" if state.waiting else "idle" if _is_idle(state) else "running"
     who = awaited(state) if AGENT_WAITING.name in allowed else []
     if (status, who) == (state.shown_status, state.shown_waiting):
         return False
@@ -103,6 +109,10 @@ def _mark(state: RunState) -> bool:
     if chosen:
         workflow.upsert_search_attributes(chosen)  # pyright: ignore[reportUnknownMemberType]
     return bool(chosen)
+
+
+def _is_idle(state: RunState) -> bool:
+    return state.is_session and not state.in_turn and not state.queue
 
 
 def awaited(state: RunState) -> list[str]:

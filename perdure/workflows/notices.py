@@ -28,7 +28,7 @@ def notify(state: RunState, waiting: Waiting, event: Event, at: datetime, **deci
 
 async def _tell(state: RunState, notification: Notification) -> None:
     try:
-        problem = await asides.notify(notification)
+        problem = await asides.notify(state, notification)
     except asyncio.CancelledError:
         problem = "the run was ending"
     if problem:

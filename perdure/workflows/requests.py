@@ -38,12 +38,23 @@ HEARTBEAT = timedelta(seconds=30)
 """Shorter would turn a restart of the server into lost attempts."""
 
 
-async def prepare_run(request: RunRequest) -> RunPlan:
+async def execute(state: RunState, activity: str, input: Any, **options: Any) -> Any:
+    """Run an activity and return its raw answer. Every one goes through here: a run doesn't continue as new while one
+    is open."""
+    state.activities += 1
+    try:
+        return await workflow.execute_activity(activity, input, **options)
+    finally:
+        state.activities -= 1
+
+
+async def prepare_run(state: RunState, request: RunRequest) -> RunPlan:
     """Ask the worker what it knows of the agent. Raises the worker's own typed error, `UnknownAgent` among them."""
     try:
-        raw = await workflow.execute_activity(
+        raw = await execute(
+            state,
             "prepare_run",
-            request,
+            request.model_copy(update={"model": state.model}),
             start_to_close_timeout=timedelta(seconds=10),
             retry_policy=RetryPolicy(maximum_attempts=3),
         )
@@ -56,7 +67,8 @@ async def model_request(state: RunState) -> Step:
     """Make the next model request. Temporal repeats it on provider and infrastructure errors; then it ends the run."""
     plan = _plan(state)
     try:
-        raw = await workflow.execute_activity(
+        raw = await execute(
+            state,
             "model_request",
             StepInput(request_input_tokens=state.limits.request_input_tokens, **position(state)),
             start_to_close_timeout=timedelta(seconds=plan.model_timeout),
@@ -74,7 +86,8 @@ async def settle(state: RunState, retried: bool) -> Settlement:
     """Decide on the output calls of the last step, after its other calls."""
     plan = _plan(state)
     try:
-        raw = await workflow.execute_activity(
+        raw = await execute(
+            state,
             "settle",
             SettleInput(retried=retried, **position(state)),
             start_to_close_timeout=timedelta(seconds=plan.model_timeout),
@@ -118,7 +131,8 @@ async def _attempt(state: RunState, call: PlannedCall, approved_by: list[str] | 
 async def _schedule(state: RunState, call: PlannedCall, approved_by: list[str] | None) -> Any:
     options = call.options
     decision = {} if approved_by is None else {"approved": True, "approved_by": approved_by}
-    return await workflow.execute_activity(
+    return await execute(
+        state,
         TOOL_ACTIVITY_PREFIX + call.tool,
         ToolInput(call=call, idempotency_key=idempotency_key(call), **decision, **position(state)),
         task_queue=options.task_queue,

@@ -5,17 +5,43 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from perdure.contracts import Json, Limits, PlannedCall, RetryState, RunPlan, RunRequest, Usage, cut
+    from perdure.contracts import (
+        CallOutcome,
+        Fault,
+        Json,
+        Limits,
+        Message,
+        PlannedCall,
+        RetryState,
+        RunPlan,
+        RunRequest,
+        Step,
+        TurnView,
+        Usage,
+        cut,
+    )
+    from perdure.workflows.log import Log
     from perdure.workflows.transcript import Transcript
     from perdure.workflows.waits import Waiting
 
 MAX_REJECTED = 50
 MAX_REJECTED_TEXT = 2000
+
+
+@dataclass
+class StepInProgress:
+    """A step whose response is recorded and whose calls aren't answered yet."""
+
+    step: Step
+    outcomes: dict[str, CallOutcome] = field(default_factory=lambda: {})
+    """By the key of the call as it was planned."""
+    waits: list[Waiting] = field(default_factory=lambda: [])
+    """What waited when the run continued as new."""
 
 
 @dataclass
@@ -25,12 +51,38 @@ class RunState:
     request: RunRequest | None = None
     plan: RunPlan | None = None
     limits: Limits = field(default_factory=Limits)
+    model: str | None = None
+    """The key of the model in use; `None` = the agent's own."""
     transcript: Transcript = field(default_factory=Transcript)
     usage: Usage = field(default_factory=Usage)
     retries: RetryState = field(default_factory=RetryState)
     started: datetime | None = None
+    """When the first run of the chain began."""
+    chain: int = 0
+    """How often the run has continued as new."""
     turn: int = 0
     step: int = 0
+    in_turn: bool = False
+    turn_usage: Usage = field(default_factory=Usage)
+    """What had been used when the turn began."""
+    current: StepInProgress | None = None
+    queue: list[Message] = field(default_factory=lambda: [])
+    turns: list[TurnView] = field(default_factory=lambda: [])
+    """The latest turns; the last one may be running."""
+    failure: Fault | None = None
+    """What the last turn of a session failed with."""
+    interrupt: Fault | None = None
+    """Who wants the running turn to end."""
+    stopping: Literal["", "interrupted", "deadline"] = ""
+    """Why the running turn is being cancelled, where the run isn't."""
+    closing: bool = False
+    idle_since: datetime | None = None
+    rolling: bool = False
+    """The run is about to continue as new: whoever sends something now is asked to send it again."""
+    progressed: bool = False
+    """Something was done since this run of the chain began."""
+    activities: int = 0
+    """Activities that are open."""
     done: bool = False
     shown_status: str = ""
     shown_waiting: list[str] = field(default_factory=lambda: [])
@@ -43,7 +95,7 @@ class RunState:
     waiting: dict[str, Waiting] = field(default_factory=lambda: {})
     decided: dict[str, str] = field(default_factory=lambda: {})
     """By call key: how it was decided. For those who come later."""
-    audit: list[Json] = field(default_factory=lambda: [])
+    audit: Log = field(default_factory=Log)
     rejected: list[Json] = field(default_factory=lambda: [])
     rejected_count: int = 0
     refused: dict[str, int] = field(default_factory=lambda: {})
@@ -65,6 +117,11 @@ class RunState:
         return self.request.agent if self.request else ""
 
     @property
+    def is_session(self) -> bool:
+        """Whether it stays open for further messages."""
+        return self.request is not None and self.request.session is not None
+
+    @property
     def in_order(self) -> list[Waiting]:
         """What waits, in the order of the calls."""
         return sorted(self.waiting.values(), key=lambda waiting: waiting.place)
@@ -73,11 +130,6 @@ class RunState:
     def started_by(self) -> str:
         """Who started the run, as whoever started it says."""
         return self.request.by if self.request else ""
-
-    @property
-    def model(self) -> str | None:
-        """The key of the model in use; `None` = the agent's own."""
-        return self.request.model if self.request else None
 
     def note(self, event: str, call: PlannedCall, at: datetime, **more: Any) -> None:
         """Add a row to the audit."""

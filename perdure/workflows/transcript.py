@@ -6,10 +6,14 @@ business of `activities/transcript.py`; here entries are counted, digested and c
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from perdure.contracts import Json, Mark, Seen, TranscriptPage, canonical, chain_digest
+    from perdure.contracts import Json, Mark, Packed, Seen, TranscriptPage, chain_digest
+    from perdure.workflows.log import Log, read, unpacked
 
 MAX_TAIL = 512 * 1024
 """Bytes of entries that are sent along with an activity; more is left out and asked for by query."""
@@ -19,37 +23,57 @@ class Transcript:
     """Append-only entries with their chained digest."""
 
     def __init__(self) -> None:
-        self._entries: list[Json] = []
-        self._sizes: list[int] = []
+        self._log = Log()
+        self._base = Mark()
         self._digest = ""
         self._sent = Mark()
+        self._tail: list[Json] = []
+        """The entries since `_sent`."""
+        self._tail_size = 0
+
+    @classmethod
+    def restored(cls, packed: Packed, told: Mark, payloads: Sequence[Any]) -> Transcript:
+        """The transcript that another run of the chain has packed."""
+        transcript = cls()
+        transcript._log = unpacked(payloads, packed.base.length)
+        transcript._base, transcript._digest, transcript._sent = packed.base, packed.digest, told
+        since = list(transcript._log.rows(told.length))
+        transcript._tail = [read(written) for written in since]
+        transcript._tail_size = sum(map(len, since))
+        return transcript
+
+    def packed(self) -> tuple[Packed, list[bytes]]:
+        """What another run needs to have this transcript."""
+        payloads = self._log.pack()
+        where = Packed(base=self._base, length=self._log.length, digest=self._digest, payloads=len(payloads))
+        return where, payloads
 
     def append(self, entry: Json) -> None:
         """Add one entry. Its JSON is never changed afterwards."""
-        self._entries.append(entry)
-        self._sizes.append(len(canonical(entry)))
         self._digest = chain_digest(self._digest, entry)
+        self._tail_size += len(self._log.append(entry))
+        self._tail.append(entry)
 
     @property
     def mark(self) -> Mark:
         """The place after the last entry."""
-        return Mark(length=len(self._entries), digest=self._digest)
+        return Mark(length=self._log.length, digest=self._digest)
+
+    @property
+    def sent(self) -> Mark:
+        """The place that a worker was last told of."""
+        return self._sent
 
     def seen(self) -> Seen:
         """What an activity needs to have all entries: the place a worker was last told of, and what came since."""
-        since = self._sent.length
-        tail = self._entries[since:] if sum(self._sizes[since:]) <= MAX_TAIL else None
-        return Seen(base=self._sent, tail=tail, until=self.mark)
+        return Seen(base=self._sent, tail=list(self._tail) if self._tail_size <= MAX_TAIL else None, until=self.mark)
 
     def told(self) -> None:
         """A worker has been told all entries: the next `seen` starts here."""
-        self._sent = self.mark
+        self._sent, self._tail, self._tail_size = self.mark, [], 0
 
     def page(self, start: int, max_bytes: int) -> TranscriptPage:
         """Entries from `start` on, up to `max_bytes`, at least one where there is one."""
-        end, used = start, 0
-        while end < len(self._entries) and (end == start or used + self._sizes[end] <= max_bytes):
-            used += self._sizes[end]
-            end += 1
-        entries = self._entries[start:end]
-        return TranscriptPage(start=start, entries=entries, total=len(self._entries), digest=self._digest)
+        start = max(start, self._base.length)
+        entries = self._log.page(start, max_bytes)
+        return TranscriptPage(start=start, entries=entries, total=self._log.length, digest=self._digest)

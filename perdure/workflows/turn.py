@@ -24,14 +24,14 @@ with workflow.unsafe.imports_passed_through():
         payload_size,
         told,
     )
-    from perdure.errors import LimitExceeded
-    from perdure.workflows import budget, details, requests
+    from perdure.errors import InternalError, LimitExceeded
+    from perdure.workflows import budget, details, requests, rollover, turns
     from perdure.workflows.cancelling import cancelled, raise_if_cancelled
     from perdure.workflows.retries import next_retries
     from perdure.workflows.schedule import segments
     from perdure.workflows.sizes import MAX_ENTRY
-    from perdure.workflows.state import RunState
-    from perdure.workflows.waiting import asked_by_tool, decided_call
+    from perdure.workflows.state import RunState, StepInProgress
+    from perdure.workflows.waiting import asked_by_tool, decided_call, resumed_call
 
 MAX_HISTORY = 48_000
 """Events of a run; the server terminates one at 51,200."""
@@ -41,18 +41,34 @@ UNSETTLED = "The run ended before this output was looked at."
 
 
 async def run_turn(state: RunState) -> Output:
-    """Run steps until one has an output. Raises what ends the run; by then every call has its outcome."""
-    state.turn += 1
+    """Run steps until one has an output. Raises what ends the turn; by then every call has its outcome. Raises
+    `RollOver` between two steps, where the run should continue as new first."""
     while True:
         raise_if_cancelled()
-        budget.check_before_request(state.limits, state.usage)
-        _check_history()
-        state.step += 1
-        details.show(state)
-        output = await _finish_step(state, await requests.model_request(state))
+        if state.current is None:
+            await rollover.between_steps(state)
+            turns.join(state)
+            await _begin_step(state)
+        output = await _finish_step(state)
         raise_if_cancelled()
         if output is not None:
             return output
+
+
+async def _begin_step(state: RunState) -> None:
+    """Ask the model, and record its response."""
+    budget.check_before_request(state.limits, state.usage)
+    _check_history()
+    state.step += 1
+    details.show(state)
+    step = await requests.model_request(state)
+    state.progressed = True
+    state.usage = budget.add_usage(state.usage, step.usage)
+    if step.entry is not None:
+        state.transcript.append(step.entry)
+    state.transcript.told()
+    state.current = StepInProgress(step.model_copy(update={"entry": None}))
+    state.failing = False
 
 
 def _check_history() -> None:
@@ -71,15 +87,15 @@ class Answers:
     error: Fault | None = None
 
 
-async def _finish_step(state: RunState, step: Step) -> Output | None:
-    """Record the response, run its calls, settle its output. Returns the output, if there is one."""
-    state.usage = budget.add_usage(state.usage, step.usage)
-    if step.entry is not None:
-        state.transcript.append(step.entry)
-    state.transcript.told()
+async def _finish_step(state: RunState) -> Output | None:
+    """Run the calls of the step in progress and settle its output. Returns the output, if there is one."""
+    current = state.current
+    if current is None:
+        raise InternalError("there is no step to finish")
+    step = current.step
     answers = Answers(settlement=Settlement(output=step.output), error=step.error)
     try:
-        await _answer(state, step, answers)
+        await _answer(state, current, answers)
     except (Exception, asyncio.CancelledError):  # no `finally`: that also runs when an instance is forgotten
         _record(state, step, answers)
         raise
@@ -90,12 +106,14 @@ async def _finish_step(state: RunState, step: Step) -> Output | None:
     return answers.settlement.output
 
 
-async def _answer(state: RunState, step: Step, answers: Answers) -> None:
+async def _answer(state: RunState, current: StepInProgress, answers: Answers) -> None:
+    step = current.step
     if answers.error is not None:
         return
-    budget.check_after_request(state.limits, state.usage)
-    budget.check_before_calls(state.limits, state.usage, len(step.calls))
-    answers.outcomes = await _run_calls(state, step.calls)
+    if not current.outcomes and not current.waits:
+        budget.check_after_request(state.limits, state.usage)
+        budget.check_before_calls(state.limits, state.usage, len(step.calls))
+    answers.outcomes = await _run_calls(state, current)
     answers.error = next((outcome.error for outcome in answers.outcomes if outcome.error), None)
     if answers.error is None and step.settle == "after_calls" and not cancelled():
         answers.settlement = await requests.settle(state, retried=_has_retried(step, answers.outcomes))
@@ -103,33 +121,38 @@ async def _answer(state: RunState, step: Step, answers: Answers) -> None:
         answers.error = answers.settlement.error
 
 
-async def _run_calls(state: RunState, calls: Sequence[PlannedCall]) -> list[CallOutcome]:
+async def _run_calls(state: RunState, current: StepInProgress) -> list[CallOutcome]:
     """Run the calls, segment by segment, and return an outcome for each, in call order, also when cancelled.
 
     A call that ends the run lets its running siblings end; those not yet begun don't begin, and nothing waits any more.
     """
-    outcomes: dict[str, CallOutcome] = {}
+    outcomes = current.outcomes
     state.slots = asyncio.Semaphore(state.plan.max_parallel_calls if state.plan else 1)
 
     async def finish(call: PlannedCall) -> None:
-        outcomes[call.key] = await _run_call(state, call)
-        state.failing = state.failing or outcomes[call.key].error is not None
-        state.usage = budget.add_usage(state.usage, outcomes[call.key].usage)
+        outcome = await _run_call(state, call, current)
+        outcomes[call.key] = outcome
+        state.progressed = True
+        state.failing = state.failing or outcome.error is not None
+        state.usage = budget.add_usage(state.usage, outcome.usage)
 
-    for segment in segments(calls):
+    for segment in segments(current.step.calls):
         if cancelled():  # also by a cancel that came while the model was asked
             break
         try:
-            await asyncio.gather(*(finish(call) for call in segment))
+            await asyncio.gather(*(finish(call) for call in segment if call.key not in outcomes))
         except asyncio.CancelledError:
-            break  # the run was cancelled: the running calls have ended, `raise_if_cancelled` ends the run
-    return [outcomes.get(call.key) or _not_begun(call) for call in calls]
+            break  # the turn was cancelled: the running calls have ended, `raise_if_cancelled` ends it
+    return [outcomes.get(call.key) or _not_begun(call) for call in current.step.calls]
 
 
-async def _run_call(state: RunState, call: PlannedCall) -> CallOutcome:
+async def _run_call(state: RunState, call: PlannedCall, current: StepInProgress) -> CallOutcome:
     if call.action == "unknown":
         return told(call, "failed", "This version of perdure can't do what was planned for this call.")
+    waited = next((waiting for waiting in current.waits if waiting.origin == call.key), None)
     try:
+        if waited is not None:
+            return await resumed_call(state, waited)
         if state.failing:
             return _not_begun(call)
         if call.action != "run":
@@ -154,7 +177,8 @@ def _has_retried(step: Step, outcomes: Sequence[CallOutcome]) -> bool:
 
 
 def _record(state: RunState, step: Step, answers: Answers) -> None:
-    """Append what answers the step's calls, and count the retries."""
+    """Append what answers the step's calls, and count the retries: the step is no longer in progress."""
+    state.current = None
     outcomes, settlement = answers.outcomes, answers.settlement
     state.retries = next_retries(state.retries, step.retries, outcomes)
     state.retries = next_retries(state.retries, settlement.retries, [])

@@ -19,13 +19,28 @@ with workflow.unsafe.imports_passed_through():
 
 
 NOT_MADE = "The call was not made: the run was ending."
+SUPERSEDED = "The call was not made: nobody decided, and the conversation went on with something else."
+SUPERSEDED_OUTSIDE = "No result came before the conversation went on. The call may still be made outside."
 
 
-async def decided_call(state: RunState, call: PlannedCall) -> CallOutcome:
-    """Wait for what a call needs, then run it, or answer it. Raises `CancelledError` while it waits."""
-    waiting = await _decided(state, call)
+async def decided_call(state: RunState, call: PlannedCall, origin: str = "") -> CallOutcome:
+    """Wait for what a call needs, then run it, or answer it. Raises `CancelledError` while it waits, unless another
+    message supersedes it: that is an answer, too. `origin`: its key as it was planned, where it is another one now."""
+    waiting = waits.asked(call, origin or call.key, workflow.now())
+    state.waiting[call.key] = waiting
+    state.decided.pop(call.key, None)
+    _note_asked(state, waiting)
+    details.waits(state)
+    notify(state, waiting, "asked", waiting.asked_at)
+    handing = asyncio.create_task(_hand_over(state, waiting)) if call.dispatch and waiting.kind != "approval" else None
+    return await resumed_call(state, waiting, handing)
+
+
+async def resumed_call(state: RunState, waiting: Waiting, handing: asyncio.Task[None] | None = None) -> CallOutcome:
+    """Go on waiting for a call that has been asked for."""
+    await _decided(state, waiting, handing)
     outcome = await _outcome(state, waiting)
-    return outcome.model_copy(update={"key": call.key})  # an edit gave it another
+    return outcome.model_copy(update={"key": waiting.origin})  # an edit gave it another
 
 
 async def _outcome(state: RunState, waiting: Waiting) -> CallOutcome:
@@ -43,12 +58,16 @@ async def _outcome(state: RunState, waiting: Waiting) -> CallOutcome:
             return told(call, "returned", "").model_copy(update={"result": [resolution.result]})
         case "cancelled":
             return told(call, "cancelled", NOT_MADE)
+        case "superseded" if waiting.kind == "approval":
+            return told(call, "denied", SUPERSEDED)
+        case "superseded":
+            return told(call, "cancelled", SUPERSEDED_OUTSIDE)
 
 
 async def _run(state: RunState, waiting: Waiting) -> CallOutcome:
     call = waiting.call
     if call.after != "run":
-        return await decided_call(state, call.model_copy(update={"action": call.after}))
+        return await decided_call(state, call.model_copy(update={"action": call.after}), waiting.origin)
     async with state.slots:
         if state.failing:
             return told(call, "cancelled", NOT_MADE)
@@ -57,7 +76,9 @@ async def _run(state: RunState, waiting: Waiting) -> CallOutcome:
     state.note("ran", call, workflow.now(), began=began.isoformat(), outcome=outcome.kind)
     if outcome.kind == "needs_approval":
         return told(call, "failed", "The tool asked for approval again, although it was approved.")
-    return await decided_call(state, asked_by_tool(call, outcome)) if outcome.kind == "deferred" else outcome
+    if outcome.kind == "deferred":
+        return await decided_call(state, asked_by_tool(call, outcome), waiting.origin)
+    return outcome
 
 
 def _expiry_fault(waiting: Waiting) -> Fault | None:
@@ -70,23 +91,17 @@ def _expiry_fault(waiting: Waiting) -> Fault | None:
     return None
 
 
-async def _decided(state: RunState, call: PlannedCall) -> Waiting:
-    """The call with its resolution, once there is one."""
-    waiting = waits.asked(call, workflow.now())
-    state.waiting[call.key] = waiting
-    state.decided.pop(call.key, None)
-    _note_asked(state, waiting)
-    details.waits(state)
-    notify(state, waiting, "asked", waiting.asked_at)
-    handing = asyncio.create_task(_hand_over(state, waiting)) if call.dispatch and waiting.kind != "approval" else None
+async def _decided(state: RunState, waiting: Waiting, handing: asyncio.Task[None] | None) -> None:
+    """Wait until the call has its resolution."""
     try:
         while waiting.resolution is None:
             await _next(state, waiting)
     except asyncio.CancelledError:
-        await _leave(state, waiting, "cancelled", handing)
-        raise
+        if state.stopping != "interrupted":
+            await _leave(state, waiting, "cancelled", handing)
+            raise
+        waiting.resolution = Resolution("superseded")
     await _leave(state, waiting, waiting.resolution.outcome, handing)
-    return waiting
 
 
 def _note_asked(state: RunState, waiting: Waiting) -> None:
@@ -110,7 +125,7 @@ async def _leave(state: RunState, waiting: Waiting, how: str, handing: asyncio.T
     state.decided[waiting.key] = how
     if handing is not None:
         handing.cancel()
-    if how in ("expired", "cancelled"):
+    if how in ("expired", "cancelled", "superseded"):
         state.note(how, waiting.call, now, level=waiting.level)
     late = AlreadyDecided(f"call {waiting.key!r} is already decided: {how}")
     for arrival in waiting.arrived:
@@ -156,10 +171,13 @@ async def _something(state: RunState, waiting: Waiting, seconds: float | None) -
 
     if came() or (seconds is not None and seconds <= 0):
         return came()
+    waiting.parked = True
     try:
         await workflow.wait_condition(came, timeout=seconds)
     except TimeoutError:
         return came()
+    finally:
+        waiting.parked = False
     return True
 
 

@@ -30,7 +30,7 @@ Via = Literal["update", "signal"]
 class Resolution:
     """How a call that waited may go on."""
 
-    outcome: Literal["approved", "denied", "expired", "completed", "failed", "cancelled"]
+    outcome: Literal["approved", "denied", "expired", "completed", "failed", "cancelled", "superseded"]
     reason: str = ""
     result: Any = None
     by: str = ""
@@ -82,6 +82,8 @@ class Waiting:
     kind: Kind
     asked_at: datetime
     terms: ApprovalTerms
+    origin: str = ""
+    """Its key as it was planned: the outcome is of that one."""
     expires_at: datetime | None = None
     reminders: list[datetime] = field(default_factory=list[datetime])
     """When to remind, those to come."""
@@ -92,6 +94,13 @@ class Waiting:
     arrived: deque[Arrival] = field(default_factory=deque[Arrival])
     """Decisions that nobody has looked at yet, in the order of their arrival."""
     resolution: Resolution | None = None
+    parked: bool = False
+    """Nothing is being done about it: it only waits."""
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether it waits, and nothing has come for it."""
+        return self.parked and not self.arrived and self.resolution is None
 
     @property
     def key(self) -> str:
@@ -132,12 +141,12 @@ class Waiting:
         return row
 
 
-def asked(call: PlannedCall, now: datetime) -> Waiting:
+def asked(call: PlannedCall, origin: str, now: datetime) -> Waiting:
     """A call that begins to wait."""
     kind: Kind = "approval" if call.action == "approve" else "question" if call.action == "question" else "external"
     waits_outside = ApprovalTerms(expires_after=call.wait)
     terms = call.approval or ApprovalTerms() if kind == "approval" else waits_outside
-    waiting = Waiting(call, kind, now, terms)
+    waiting = Waiting(call, kind, now, terms, origin)
     _start_clock(waiting, now)
     return waiting
 

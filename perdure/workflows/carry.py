@@ -1,0 +1,150 @@
+"""What a run takes along when it continues as new, and how the next run of the chain takes it up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from temporalio import workflow
+
+with workflow.unsafe.imports_passed_through():
+    from perdure.contracts import (
+        MAX_PAYLOAD,
+        CarriedStep,
+        CarriedWait,
+        Carry,
+        Packed,
+        RunRequest,
+        payload_size,
+    )
+    from perdure.errors import InternalError, TranscriptTooLarge
+    from perdure.workflows.log import unpacked
+    from perdure.workflows.state import RunState, StepInProgress
+    from perdure.workflows.transcript import Transcript
+    from perdure.workflows.waits import Waiting
+
+MAX_DECIDED = 1_000
+"""Decisions that are remembered for those who decide once more."""
+
+
+def arguments(state: RunState) -> list[Any]:
+    """The arguments of the run that follows: the request, the carry, the packed transcript and audit."""
+    transcript, payloads = state.transcript.packed()
+    audit = state.audit.pack()
+    carry = carried(state).model_copy(
+        update={"transcript": transcript, "audit": Packed(length=state.audit.length, payloads=len(audit))}
+    )
+    return [_slim(state.request), carry, *payloads, *audit]
+
+
+def _slim(request: RunRequest | None) -> RunRequest | None:
+    """The request without its prompt, which the transcript has."""
+    return request.model_copy(update={"prompt": ""}) if request else None
+
+
+def size(arguments: Sequence[Any]) -> int:
+    """Bytes of the arguments, which Temporal counts together."""
+    return sum(len(one) if isinstance(one, bytes) else payload_size(one) for one in arguments)
+
+
+def check_size(arguments: Sequence[Any]) -> None:
+    """Raise `TranscriptTooLarge` before a command is issued that would fail for ever."""
+    total = size(arguments)
+    if total > MAX_PAYLOAD:
+        raise TranscriptTooLarge(
+            f"the run has to continue as new, and what it would take along has {total} bytes, compressed; "
+            f"{MAX_PAYLOAD} are possible. Configure a payload store (PERDURE_PAYLOADS), or compaction."
+        )
+
+
+def carried(state: RunState) -> Carry:
+    """The state of a run that is at rest."""
+    if state.plan is None or state.started is None:
+        raise InternalError("the run can't continue as new before it has begun")
+    return Carry(
+        plan=state.plan,
+        limits=state.limits,
+        model=state.model,
+        started=state.started,
+        turn=state.turn,
+        step=state.step,
+        usage=state.usage,
+        retries=state.retries,
+        queue=state.queue,
+        turns=state.turns,
+        current=_step(state),
+        in_turn=state.in_turn,
+        turn_usage=state.turn_usage,
+        closing=state.closing,
+        idle_since=state.idle_since,
+        told=state.transcript.sent,
+        decided=dict(list(state.decided.items())[-MAX_DECIDED:]),
+        refused=dict(list(state.refused.items())[-MAX_DECIDED:]),
+        rejected=state.rejected,
+        rejected_count=state.rejected_count,
+        unsent=state.unsent,
+        notified=state.told,
+        failure=state.failure,
+        shown_status=state.shown_status,
+        shown_waiting=state.shown_waiting,
+        revision=state.revision,
+        chain=state.chain + 1,
+    )
+
+
+def _step(state: RunState) -> CarriedStep | None:
+    current = state.current
+    if current is None:
+        return None
+    waits = [_wait(waiting) for waiting in state.in_order]
+    return CarriedStep(step=current.step, outcomes=list(current.outcomes.values()), waits=waits)
+
+
+def _wait(waiting: Waiting) -> CarriedWait:
+    return CarriedWait(**{name: getattr(waiting, name) for name in CarriedWait.model_fields})
+
+
+def restored(request: RunRequest, raw_carry: Any, payloads: Sequence[Any]) -> RunState:
+    """The state of a run that goes on. Raises what Pydantic or zlib say of arguments that aren't a carry."""
+    carry = Carry.model_validate(raw_carry)
+    split = carry.transcript.payloads
+    state = RunState(
+        request=request,
+        plan=carry.plan,
+        limits=carry.limits,
+        model=carry.model,
+        started=carry.started,
+        turn=carry.turn,
+        step=carry.step,
+        usage=carry.usage,
+        retries=carry.retries,
+        queue=list(carry.queue),
+        turns=list(carry.turns),
+        in_turn=carry.in_turn,
+        turn_usage=carry.turn_usage,
+        closing=carry.closing,
+        idle_since=carry.idle_since,
+        transcript=Transcript.restored(carry.transcript, carry.told, payloads[:split]),
+        audit=unpacked(payloads[split:], carry.audit.base.length),
+        decided=dict(carry.decided),
+        refused=dict(carry.refused),
+        rejected=list(carry.rejected),
+        rejected_count=carry.rejected_count,
+        unsent=list(carry.unsent),
+        told=carry.notified,
+        failure=carry.failure,
+        shown_status=carry.shown_status,
+        shown_waiting=list(carry.shown_waiting),
+        revision=carry.revision,
+        chain=carry.chain,
+    )
+    if carry.current is not None:
+        _restore_step(state, carry.current)
+    return state
+
+
+def _restore_step(state: RunState, carried: CarriedStep) -> None:
+    waits = [Waiting(**{name: getattr(wait, name) for name in CarriedWait.model_fields}) for wait in carried.waits]
+    outcomes = {outcome.key: outcome for outcome in carried.outcomes}
+    state.current = StepInProgress(carried.step, outcomes, waits)
+    state.waiting = {waiting.key: waiting for waiting in waits}

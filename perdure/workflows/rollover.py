@@ -1,0 +1,56 @@
+"""When a run continues as new: as soon as Temporal suggests it, at a moment when nothing is being done.
+
+`RollOver` is raised between two steps, while a call waits, or while a session is idle. No activity is open then, no
+handler runs, and everything that is known is in the state. See `carry` for what goes along.
+"""
+
+from __future__ import annotations
+
+from temporalio import workflow
+
+with workflow.unsafe.imports_passed_through():
+    from perdure.errors import RollingOver
+    from perdure.workflows.state import RunState
+
+
+class RollOver(Exception):
+    """The run should continue as new now. Never leaves the workflow."""
+
+
+def due(state: RunState) -> bool:
+    """Whether Temporal suggests it and something was done since the last time: a carry that is large by itself would
+    else roll over for nothing."""
+    return state.progressed and workflow.info().is_continue_as_new_suggested()
+
+
+def at_rest(state: RunState) -> bool:
+    """Whether nothing is being done, but for handlers."""
+    resting = all(waiting.is_at_rest for waiting in state.waiting.values())
+    return state.activities == 0 and resting and state.interrupt is None and not state.failing
+
+
+def ready(state: RunState) -> bool:
+    """Whether a run in which something waits should continue as new now. Refuses what comes until it has."""
+    if not (due(state) and at_rest(state)):
+        state.rolling = False
+        return False
+    state.rolling = True
+    return workflow.all_handlers_finished()
+
+
+async def between_steps(state: RunState) -> None:
+    """Raise `RollOver` where it is due and nothing else is under way; a notification, say, doesn't hold up a step."""
+    if not (due(state) and at_rest(state)):
+        return
+    state.rolling = True
+    if not workflow.all_handlers_finished():
+        await workflow.wait_condition(workflow.all_handlers_finished)
+    if at_rest(state):
+        raise RollOver
+    state.rolling = False
+
+
+def refuse_while_rolling(state: RunState) -> None:
+    """Raise `RollingOver` to who sends an update now."""
+    if state.rolling:
+        raise RollingOver("the run is continuing as new: send it again")

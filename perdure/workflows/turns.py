@@ -1,0 +1,99 @@
+"""The turns of a run and the messages that wait for one. Nothing is awaited here."""
+
+from __future__ import annotations
+
+from temporalio import workflow
+
+with workflow.unsafe.imports_passed_through():
+    from perdure.contracts import Fault, Json, Message, Output, TurnQuery, TurnView, payload_size
+    from perdure.errors import InvalidRequest
+    from perdure.workflows import budget
+    from perdure.workflows.state import RunState
+
+MAX_TURNS = 500
+"""Turns that are remembered, with the ids of their messages."""
+MAX_OUTPUTS = 200_000
+"""Bytes of the outputs of the turns before the last one."""
+
+
+def begin(state: RunState) -> None:
+    """Begin the turn of the first message that waits."""
+    message = state.queue.pop(0)
+    state.turn += 1
+    state.in_turn, state.interrupt, state.stopping, state.failing = True, None, "", False
+    state.turn_usage, state.idle_since, state.failure = state.usage, None, None
+    state.transcript.append(entry(message))
+    began = workflow.now().isoformat()
+    state.turns.append(TurnView(turn=state.turn, state="running", messages=[message.id], began=began))
+
+
+def join(state: RunState) -> None:
+    """Let messages join the running turn that were sent to steer it."""
+    joining = [message for message in state.queue if message.when_busy == "steer"]
+    if not joining:
+        return
+    state.queue = [message for message in state.queue if message.when_busy != "steer"]
+    for message in joining:
+        state.transcript.append(entry(message))
+    last = state.turns[-1]
+    state.turns[-1] = last.model_copy(update={"messages": [*last.messages, *(message.id for message in joining)]})
+
+
+def end(state: RunState, how: str, *, output: Output | None = None, error: Fault | None = None) -> None:
+    """Record what became of the running turn."""
+    state.in_turn, state.interrupt, state.stopping = False, None, ""
+    state.failure = error
+    used = budget.used_since(state.turn_usage, state.usage)
+    update: Json = {"state": how, "output": output, "error": error, "usage": used}
+    state.turns[-1] = state.turns[-1].model_copy(update=update | {"ended": workflow.now().isoformat()})
+    _trim(state)
+
+
+def _trim(state: RunState) -> None:
+    """Forget the oldest turns, and the outputs before the last one that are too much to keep."""
+    del state.turns[:-MAX_TURNS]
+    room = MAX_OUTPUTS
+    for index in range(len(state.turns) - 2, -1, -1):
+        output = state.turns[index].output
+        if output is None:
+            continue
+        room -= payload_size(output)
+        if room < 0:
+            state.turns[index] = without_output(state.turns[index])
+
+
+def without_output(turn: TurnView) -> TurnView:
+    """The turn with the size of its output instead of it."""
+    size = payload_size(turn.output)
+    return turn.model_copy(update={"output": None, "left_out": size}) if turn.output else turn
+
+
+def entry(message: Message) -> Json:
+    """A message as an entry of the transcript."""
+    known: Json = {"id": message.id, "by": message.by}
+    more = {name: value for name, value in known.items() if value}
+    return {"kind": "user", "content": message.content, "at": message.at.isoformat(), **more}
+
+
+def find(state: RunState, query: TurnQuery) -> TurnView:
+    """The turn that is asked for, or the message that waits for one. Raises `InvalidRequest` where it isn't known."""
+    if query.message is not None:
+        found = of_message(state, query.message)
+        if found is None:
+            raise InvalidRequest(f"no message {query.message!r} is known; those of the last {MAX_TURNS} turns are")
+        return found
+    number = query.turn or state.turn
+    found = next((turn for turn in state.turns if turn.turn == number), None)
+    if found is None:
+        first = state.turns[0].turn if state.turns else 0
+        raise InvalidRequest(f"turn {number} isn't known; known are {first} to {state.turn}")
+    return found
+
+
+def of_message(state: RunState, name: str) -> TurnView | None:
+    """The turn that a message began or joined, or that it waits; `None` = no such message is known."""
+    for turn in reversed(state.turns):
+        if name in turn.messages:
+            return turn
+    waits = any(message.id == name for message in state.queue)
+    return TurnView(state="queued", messages=[name]) if waits else None
