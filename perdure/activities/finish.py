@@ -8,7 +8,14 @@ from typing import Any
 
 from pydantic_ai import AgentRun, DeferredToolRequests
 from pydantic_ai.exceptions import IncompleteToolCall
-from pydantic_ai.messages import ModelRequest, ModelRequestPart, ModelResponse, ToolCallPart, ToolReturnPart
+from pydantic_ai.messages import (
+    ModelRequest,
+    ModelRequestPart,
+    ModelResponse,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+)
 
 from perdure.activities.carry import dump_parts, dump_response, run_usage, usage_between
 from perdure.activities.drive import Place, advance, asked_again, ended_with
@@ -20,6 +27,8 @@ from perdure.errors import OutputTooLarge
 
 SKIPPED = "Tool not executed - a final result was already processed."
 """Pydantic AI's words for a call that an output made needless."""
+INTERRUPTED = "interrupted_requests"
+"""Among the usage's details: requests that were cancelled while the model answered."""
 ENDED = "The run ended before this call was made."
 
 
@@ -51,6 +60,17 @@ class Finished:
             self.node = await advance(self.run, node)
         except Collected as collected:
             self.collected = collected.requests
+
+    def keep_partial_text(self) -> bool:
+        """Take the text that the model had got to when its stream was cut off; whether there is any. What it began to
+        think or to call is left out: a provider refuses half of that."""
+        history = self.run.ctx.state.message_history
+        partial = history[-1] if history else None
+        if not isinstance(partial, ModelResponse) or partial.state != "interrupted":
+            return False
+        text = [part for part in partial.parts if isinstance(part, TextPart) and part.content]
+        self.answered.response = replace(partial, parts=text)
+        return bool(text)
 
     def cut_off_call(self) -> Exception | None:
         """Pydantic AI's own error where the response was cut off in the middle of its last call's arguments."""
@@ -127,6 +147,15 @@ async def finished_step(end: Finished) -> Step:
             "Ask for less at a time, or lower max_tokens."
         )
     return step
+
+
+def interrupted_step(end: Finished) -> Step:
+    """The step of a request that was cancelled while the model answered. What it cost isn't known, as a rule: it is
+    counted in the usage's details instead."""
+    usage = usage_between(run_usage(end.before), end.run.usage)
+    counted = usage.model_copy(update={"details": {**usage.details, INTERRUPTED: 1}})
+    model = end.response.model_name if end.response else None
+    return Step(entry=_entry(end), interrupted=True, usage=counted, model=model)
 
 
 async def _end_of(end: Finished) -> dict[str, Any]:

@@ -72,6 +72,8 @@ def entry_lines(entry: Json) -> Iterator[Line]:
         case "response":
             for part in entry["response"]["parts"]:
                 yield from _response_lines(part)
+            if entry["response"].get("state") == "interrupted":
+                yield "stopped", "interrupted here"
         case "outcomes":
             for outcome in entry.get("outcomes", []):
                 yield outcome["kind"], f"{outcome['tool']} → {_answer(outcome)}"
