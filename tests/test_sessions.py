@@ -87,9 +87,10 @@ class Gate:
             return "refunded"
 
         model = FunctionModel(self.answer, stream_function=self.stream)
-        agent = Agent[None, str](model, name="gate", toolsets=[tools], system_prompt="You are a gate.")
         policies = {"work": ToolPolicy(effect=effect), "refund": ToolPolicy(approval=approval or Approval())}
-        return App(agents=[DurableAgent(agent, policies=policies)])
+        system = "You are a gate."
+        gate = DurableAgent(Agent(model, name="gate", toolsets=[tools], system_prompt=system), policies=policies)
+        return App(agents=[gate])
 
     async def answer(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         raise AssertionError("it streams")

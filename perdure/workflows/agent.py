@@ -81,6 +81,7 @@ class AgentWorkflow(Handlers):
         state = self._state
         assert state.request is not None
         if state.chain:
+            await requests.prepare_again(state, state.request)
             return
         state.plan = await requests.prepare_run(state, state.request)
         state.limits = budget.lowered(state.plan.limits, state.request.limits)
