@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from perdure.contracts.answered import (
     Decided,
+    Mark,
     Output,
     RunResult,
     StatusView,
@@ -85,9 +86,10 @@ from perdure.contracts.sent import (
     Verb,
 )
 from perdure.contracts.steps import (
+    CompactInput,
+    Compaction,
     EditCheck,
     EditInput,
-    Mark,
     RetryState,
     RunPlan,
     Seen,
@@ -124,6 +126,8 @@ __all__ = [
     "CallOptions",
     "CallOutcome",
     "Compact",
+    "CompactInput",
+    "Compaction",
     "Complete",
     "Decide",
     "Decided",

@@ -47,6 +47,7 @@ def status(state: RunState) -> StatusView:
         pending=pending(state),
         rejected=state.rejected,
         rejected_count=state.rejected_count,
+        warnings=plan.warnings if plan else [],
         unsent=state.unsent,
     )
 

@@ -25,7 +25,7 @@ with workflow.unsafe.imports_passed_through():
         told,
     )
     from perdure.errors import LimitExceeded
-    from perdure.workflows import budget, details, requests
+    from perdure.workflows import budget, compaction, details, requests
     from perdure.workflows.cancelling import cancelled, raise_if_cancelled
     from perdure.workflows.retries import next_retries
     from perdure.workflows.schedule import segments
@@ -45,6 +45,7 @@ async def run_turn(state: RunState) -> Output:
     state.turn += 1
     while True:
         raise_if_cancelled()
+        await compaction.compact_if_due(state)
         budget.check_before_request(state.limits, state.usage)
         _check_history()
         state.step += 1
@@ -74,6 +75,7 @@ class Answers:
 async def _finish_step(state: RunState, step: Step) -> Output | None:
     """Record the response, run its calls, settle its output. Returns the output, if there is one."""
     state.usage = budget.add_usage(state.usage, step.usage)
+    compaction.measure(state, step.usage)
     if step.entry is not None:
         state.transcript.append(step.entry)
     state.transcript.told()
