@@ -24,7 +24,7 @@ MAX_PIECE = 200_000
 BYTES_PER_TOKEN = 2
 """Few enough that a piece of this many bytes for each token of the window leaves room, in any script."""
 MAX_SUMMARY = 20_000
-"""Characters of a summary."""
+"""Characters of a summary; no more than the window has tokens."""
 MAX_NOTE = 1_000_000
 """Bytes of a note without its summary: it holds the params and the prompt, and a page of the query has to hold it."""
 
@@ -74,10 +74,11 @@ async def _summarised(
         return Compaction()
     agent = Agent(model, name="compact", instructions=INSTRUCTIONS, model_settings=NO_PROVIDER_RETRIES)
     usage, summary, unpriced = RunUsage(), "", 0
+    most = min(MAX_SUMMARY, model.context_window or MAX_SUMMARY)
     for number, part in enumerate(parts, start=1):
         live.set(f"summary, part {number} of {len(parts)}")
         result = await agent.run(_prompt(summary, part), usage=usage, usage_limits=UsageLimits(request_limit=None))
-        summary = cut(result.output.encode("utf-8", "replace").decode(), MAX_SUMMARY)
+        summary = cut(result.output.encode("utf-8", "replace").decode(), most)
         responses = [message for message in result.new_messages() if isinstance(message, ModelResponse)]
         unpriced += sum(response.usage.cost is None for response in responses)
     return Compaction(

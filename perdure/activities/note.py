@@ -49,9 +49,9 @@ def cover(conversation: Conversation, keep_bytes: int) -> Cover | None:
 
     `None` where no response would be covered. What stays begins with a response: each answer stays with its call.
     """
-    messages, used, start = conversation.messages, 0, len(conversation.messages)
+    messages, used, start = conversation.messages, 1, len(conversation.messages)
     for index in range(len(messages) - 1, -1, -1):
-        used += message_bytes([messages[index]])
+        used += message_bytes([messages[index]]) - 1  # of both brackets, one is the comma
         if used > keep_bytes and start < len(messages):
             break
         if isinstance(messages[index], ModelResponse):

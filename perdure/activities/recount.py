@@ -45,10 +45,13 @@ def pieces(messages: Sequence[ModelMessage], size: int) -> list[str]:
 
 def _rows(line: str, size: int) -> Iterator[str]:
     """A line, in rows that fit into a piece."""
-    whole = line.encode("utf-8", "replace")
-    step = size - 4
-    for at in range(0, len(whole), step):
-        yield whole[at : at + step].decode("utf-8", "replace")
+    whole, start = line.encode("utf-8", "replace"), 0
+    while start < len(whole):
+        end = start + size - 1
+        while end < len(whole) and whole[end] & 0xC0 == 0x80:  # not in the middle of a character
+            end -= 1
+        yield whole[start:end].decode()
+        start = end
 
 
 def _lines(messages: Sequence[ModelMessage]) -> Iterator[str]:

@@ -214,8 +214,8 @@ def is_compaction(entry: Json) -> bool:
 
 
 def message_bytes(messages: Sequence[ModelMessage]) -> int:
-    """Bytes of messages as JSON."""
-    return len(ModelMessagesTypeAdapter.dump_json(list(messages)))
+    """Bytes of messages as JSON, without absent fields."""
+    return len(ModelMessagesTypeAdapter.dump_json(list(messages), exclude_none=True))
 
 
 def parse_messages(raw: Sequence[Json]) -> list[ModelMessage]:
