@@ -158,13 +158,14 @@ async def test_the_window_of_the_model_is_a_bound_where_it_is_known(client: Clie
     def model() -> FunctionModel:
         return FunctionModel(script._function, profile={"context_window": 560})  # pyright: ignore[reportPrivateUsage]
 
+    rows: dict[str, dict[str, Any]] = {
+        "window": {"compact_with": "short", "compact_keep": 0},
+        "both": {"compact_with": "short", "compact_keep": 0, "compact_above": 1_000},
+        "never": {"compact_above": 0},
+    }
     agents = [
         DurableAgent(Agent(model(), name=name, toolsets=[tools]), models={"short": Summarizer().model}, **options)
-        for name, options in {
-            "window": {"compact_with": "short", "compact_keep": 0},
-            "both": {"compact_with": "short", "compact_keep": 0, "compact_above": 1_000},
-            "never": {"compact_above": 0},
-        }.items()
+        for name, options in rows.items()
     ]
     async with working(client, App(agents=agents)) as runs:
         for name, compactions in {"window": 1, "both": 1, "never": 0}.items():
