@@ -80,7 +80,9 @@ def app(script: Script, summarizer: Summarizer | None = None, *, ran: list[int] 
             ran.append(n)
         return f"saw-{n}"
 
-    agent_options: dict[str, Any] = {name: options.pop(name) for name in ("system_prompt",) if name in options}
+    agent_options: dict[str, Any] = {
+        name: options.pop(name) for name in ("system_prompt", "capabilities") if name in options
+    }
     toolsets = [tools, *options.pop("toolsets", [])]
     models = {"short": summarizer.model} if summarizer else {}
     settings: dict[str, Any] = {"compact_above": 450, "compact_keep": 0, "models": models, **options}

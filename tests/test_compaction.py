@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from pydantic_ai import Agent, FunctionToolset
+from pydantic_ai.capabilities import Capability
 from pydantic_ai.messages import (
     ModelMessage,
     ModelResponse,
@@ -114,6 +115,28 @@ async def test_tools_that_were_found_stay_found(client: Client, cache: int) -> N
         assert (await activities(handle)).count("compact") == 2
     check_requests(script)
     assert all("add" in [tool.name for tool in info.function_tools] for info in script.infos[1:])
+
+
+async def test_capabilities_that_were_loaded_stay_loaded(client: Client) -> None:
+    turns: dict[int, dict[str, Any]] = {1: {"load_capability": {"id": "maths"}}}
+    script = counting(6, lambda n: turns.get(n, {"square": {"n": n}}))
+    tools = FunctionToolset[object](id="maths")
+
+    @tools.tool_plain
+    def square(n: int) -> int:
+        """The square of a number."""
+        return n * n
+
+    maths = Capability[Any](
+        id="maths", description="Squares.", instructions="Round up.", toolsets=[tools], defer_loading=True
+    )
+    async with working(client, app(script, Summarizer(), capabilities=[maths])) as runs:
+        handle = await runs.start("shop", "Square.")
+        assert (await handle.result())["output"] == "done"
+        assert (await activities(handle)).count("tool:square") == 5
+        assert (await activities(handle)).count("compact") == 2
+    check_requests(script)
+    assert all("Round up." in str(messages) for messages in script.requests[1:])
 
 
 async def test_the_runs_own_model_summarises_where_no_other_is_named(client: Client) -> None:
