@@ -22,6 +22,7 @@ from perdure.activities.cache import digest_after
 from perdure.activities.note import cover, note
 from perdure.activities.recount import MAX_RESULT, pieces
 from perdure.activities.transcript import Conversation, message_bytes
+from perdure.cli.text import entry_lines
 from perdure.contracts import Json, Mark
 from tests.harness import check_answers
 
@@ -181,6 +182,15 @@ def test_long_results_are_cut_and_pieces_are_bounded() -> None:
     assert len(made) == 9 + 2
 
 
+def test_a_note_is_shown_beside_what_it_stands_for() -> None:
+    lines = [line for entry in compacted(RUN) for line in entry_lines(entry)]
+    assert ("returned", "look → seen a") in lines
+    assert lines[-2:] == [
+        ("note", "the first 6 entries go to the model as this summary, by m"),
+        ("summary", "what was"),
+    ]
+
+
 names = st.sampled_from(["add", "root", "sine"])
 
 
@@ -198,8 +208,13 @@ def transcripts(draw: st.DrawFn) -> list[Json]:
         else:
             ids = [f"c{number}.{index}" for index in range(draw(st.integers(1, 3)))]
             reveals = tuple(draw(st.lists(names, unique=True, max_size=2)))
-            entries += [called(*ids, **more), answered(*ids, reveals=reveals)]
+            entries += [called(*ids, **more), answered(*ids[:1], reveals=reveals)]
+            if ids[1:]:
+                entries[-1]["more"] = True
+                entries.append(answered(*ids[1:], reveals=reveals))
             asked = False
+        if draw(st.integers(0, 4)) == 0:
+            entries.append({"kind": "request", "request_parts": [*built(entries).pending, delta(draw(names))]})
         if draw(st.integers(0, 2)) == 0:
             entries = compacted(entries, draw(st.sampled_from([0, 600, 1200, 2400])), f"summary {number}")
     return entries
