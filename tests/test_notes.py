@@ -20,8 +20,9 @@ from pydantic_ai.messages import (
 
 from perdure.activities.cache import digest_after
 from perdure.activities.note import cover, note
+from perdure.activities.parsing import message_bytes
 from perdure.activities.recount import MAX_RESULT, pieces
-from perdure.activities.transcript import Conversation, message_bytes
+from perdure.activities.transcript import Conversation
 from perdure.cli.text import entry_lines
 from perdure.contracts import Json, Mark
 from tests.harness import check_answers

@@ -28,7 +28,8 @@ from pydantic_ai.messages import (
 )
 
 from perdure.activities.carry import dump_parts
-from perdure.activities.transcript import Conversation, message_bytes
+from perdure.activities.parsing import message_bytes
+from perdure.activities.transcript import Conversation
 from perdure.contracts import Json
 
 

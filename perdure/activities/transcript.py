@@ -14,16 +14,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
-from pydantic_ai.messages import (
-    ModelMessage,
-    ModelMessagesTypeAdapter,
-    ModelRequest,
-    ModelResponse,
-    ToolCallPart,
-    UserPromptPart,
-)
-from pydantic_core import to_json
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, ToolCallPart, UserPromptPart
 
+from perdure.activities.parsing import message_bytes, parse_messages, parse_request
 from perdure.contracts import Json, Mark, canonical, chain_digest
 
 OUTCOMES = {"returned": "success", "retried": "retried", "denied": "denied", "expired": "denied", "failed": "failed"}
@@ -83,11 +76,11 @@ class Conversation:
         """The last user message, as Pydantic AI's `RunContext.prompt`."""
         if self.asked is None or isinstance(self.asked["content"], str):
             return self.asked and self.asked["content"]
-        return cast("UserPromptPart", _request([self.asked]).parts[0]).content
+        return cast("UserPromptPart", parse_request([self.asked]).parts[0]).content
 
     def request(self) -> ModelRequest:
         """The request to make next."""
-        return _request(self.pending)
+        return parse_request(self.pending)
 
 
 class _Builder:
@@ -176,7 +169,7 @@ class _Builder:
         parts: list[Json] = note["parts"]
         upto: int = note["upto"]
         kept = self._parsed()[-note["keep"] :]
-        self._messages = [_request(parts), *kept]
+        self._messages = [parse_request(parts), *kept]
         self._places = [self._at, *self._places[-len(kept) :]]
         self._start = note["start"]
         self._established = tuple(note["established"]) if "established" in note else None
@@ -211,22 +204,6 @@ class _Builder:
 def is_compaction(entry: Json) -> bool:
     """Whether an entry is a note that stands for those before it."""
     return entry["kind"] == "note" and "keep" in entry
-
-
-def message_bytes(messages: Sequence[ModelMessage]) -> int:
-    """Bytes of messages as JSON, without absent fields."""
-    return len(ModelMessagesTypeAdapter.dump_json(list(messages), exclude_none=True))
-
-
-def parse_messages(raw: Sequence[Json]) -> list[ModelMessage]:
-    """Messages from their JSON. By way of bytes: only the JSON parser reads base64."""
-    return ModelMessagesTypeAdapter.validate_json(to_json(raw)) if raw else []
-
-
-def _request(parts: Sequence[Json]) -> ModelRequest:
-    message = parse_messages([{"kind": "request", "parts": list(parts)}])[0]
-    assert isinstance(message, ModelRequest)
-    return message
 
 
 def _settled(part: Json) -> Json:
