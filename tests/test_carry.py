@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import itertools
 import random
 from typing import Any
 
 import pytest
 from pydantic_ai import Agent, FunctionToolset
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
 from temporalio.client import Client
+from temporalio.service import RPCError
 
 from perdure import App, DurableAgent
 from perdure.contracts import Packed, canonical
 from perdure.workflows.log import BLOCK, Log, unpacked
 from perdure.workflows.transcript import Transcript
-from tests.harness import Handle, chain, failure_of, working
-from tests.scripts import Script
+from tests.harness import Handle, chain, check_tasks, failure_of, replay, working
+from tests.scripts import Script, answer
 from tests.sessions import SESSION, closed, turn
+from tests.test_approvals import pending, update
 
 
 def noise(size: int, seed: int = 0) -> str:
@@ -25,8 +30,8 @@ def noise(size: int, seed: int = 0) -> str:
     return base64.b64encode(random.Random(seed).randbytes(size)).decode()[:size]
 
 
-def reader(sizes: list[int], ran: list[int]) -> App:
-    """An agent that reads something of each size, and is done."""
+def reader(sizes: list[int], ran: list[int], *, at_once: bool = False, gated: bool = False) -> App:
+    """An agent that reads something of each size, in as many steps or in one, and is done."""
     tools = FunctionToolset[None](id="tools")
 
     @tools.tool_plain
@@ -34,8 +39,29 @@ def reader(sizes: list[int], ran: list[int]) -> App:
         ran.append(n)
         return noise(sizes[n], n)
 
-    script = Script(*({"read": {"n": n}} for n in range(len(sizes))), "done", "more")
-    return App(agents=[DurableAgent(Agent(script.model, name="reader", toolsets=[tools]))])
+    @tools.tool_plain(requires_approval=True)
+    def ask() -> str:
+        return "asked"
+
+    calls: list[Any] = [ToolCallPart("read", {"n": n}) for n in range(len(sizes))]
+    last: list[Any] = [[ToolCallPart("ask", {})]] if gated else []
+    script = Script(*([calls] if at_once else [[call] for call in calls]), *last, "done", "more")
+
+    async def model(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        """As many steps are behind it as the summary says, and as are still there."""
+        text = str(messages[0])
+        done = int(text.partition("steps so far: ")[2].partition(".")[0] or 0) if "steps so far" in text else 0
+        done += sum(isinstance(message, ModelResponse) for message in messages)
+        return answer(script.turns[done], messages, info, done)
+
+    async def summary(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        return ModelResponse(parts=[TextPart(f"steps so far: {len(ran) - 1}.")])
+
+    models = {"short": FunctionModel(summary)}
+    reads = DurableAgent(
+        Agent(FunctionModel(model), name="reader", toolsets=[tools]), models=models, compact_with="short"
+    )
+    return App(agents=[reads])
 
 
 async def carried(handle: Handle) -> list[int]:
@@ -58,18 +84,62 @@ async def test_just_under_the_limit_it_continues(rolling_client: Client, cache: 
         assert 1_300_000 < max(await carried(handle)) < 1_500_000
 
 
-async def test_just_over_the_limit_it_ends_typed_before_the_command_is_issued(
-    rolling_client: Client, cache: int
+async def test_just_over_the_limit_older_steps_give_way_to_a_summary(rolling_client: Client, cache: int) -> None:
+    ran: list[int] = []
+    async with working(rolling_client, reader([700_000] * 5, ran), cache=cache, check=False) as runs:
+        handle = await runs.start("reader", "go", **SESSION)
+        assert (await turn(handle, turn=1))["output"]["value"] == "done"
+        assert ran == [0, 1, 2, 3, 4]
+        page = await handle.query("transcript", {})
+        assert page["start"] == page["base"]["length"] > 0
+        assert "note" in [entry["kind"] for entry in page["entries"]]
+        assert (await closed(handle))["steps"] == 6
+        assert max(await carried(handle)) < 1_500_000
+        for history in await chain(handle):
+            check_tasks(history)
+            await replay(history)
+
+
+async def test_just_over_the_limit_while_a_call_waits(rolling_client: Client, cache: int) -> None:
+    ran: list[int] = []
+    async with working(rolling_client, reader([540_000] * 4, ran, gated=True), cache=cache, check=False) as runs:
+        handle = await runs.start("reader", "go", **SESSION)
+        (row,) = await pending(handle, 1)
+        before = (await handle.describe()).run_id
+        for _ in range(20):
+            if (await handle.describe()).run_id != before:
+                break
+            await handle.signal("nothing", {})
+        assert await pending(handle, 1) == [row]
+        await update(handle, "approve", {"call": row["call"], "by": "ann"})
+        assert (await turn(handle, turn=1))["output"]["value"] == "done"
+        assert (await closed(handle))["steps"] == 6
+        assert (await handle.query("transcript", {}))["base"]["length"] > 0
+
+
+@pytest.mark.parametrize("gated", [False, True])
+async def test_with_nothing_to_summarise_it_ends_typed_before_the_command_is_issued(
+    rolling_client: Client, cache: int, gated: bool
 ) -> None:
     ran: list[int] = []
-    async with working(rolling_client, reader([700_000, 700_000, 700_000, 1, 1], ran), cache=cache) as runs:
+    app = reader([700_000] * 3, ran, at_once=True, gated=gated)
+    async with working(rolling_client, app, cache=cache) as runs:
         handle = await runs.start("reader", "go", **SESSION)
+        if not gated:
+            await turn(handle, turn=1)
+        for _ in range(10):
+            await send_until_ended(handle)
         failure = await failure_of(handle)
         assert failure.type == "TranscriptTooLarge"
         assert "1500000 are possible" in failure.message
         assert "PERDURE_PAYLOADS" in failure.message
-        assert ran == [0, 1, 2]
-        assert (await handle.query("status"))["step"] == 3
+        assert sorted(ran) == [0, 1, 2]
+
+
+async def send_until_ended(handle: Handle) -> None:
+    """One more event, unless the run has ended."""
+    with contextlib.suppress(RPCError):
+        await handle.signal("nothing", {})
 
 
 @pytest.mark.parametrize("rows", [0, 1, 5, 4000])

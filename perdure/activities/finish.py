@@ -22,6 +22,7 @@ from perdure.activities.drive import Place, advance, asked_again, ended_with
 from perdure.activities.output import dump_output
 from perdure.activities.plan import planned_calls
 from perdure.activities.seam import Answered, Collected, Seam
+from perdure.activities.sent import changed_parts
 from perdure.contracts import MAX_PAYLOAD, Fault, Json, Step, StepRetries, Usage, payload_size
 from perdure.errors import OutputTooLarge
 
@@ -213,32 +214,15 @@ def returned(call: ToolCallPart, text: str, outcome: Any) -> ToolReturnPart:
 
 def _entry(end: Finished) -> Json | None:
     """The transcript's entry, with the request's parts where they aren't what the transcript gives."""
-    sent = _sent_parts(end)
-    parts = dump_parts(sent) if sent is not None else None
-    changed = parts is not None and _untimed(parts) != _untimed(dump_parts(end.here.conversation.request().parts))
+    known, responded = end.here.conversation, end.response is not None
+    parts = changed_parts(end.run, known, responded)
     if end.response is None:
-        return {"kind": "request", "request_parts": parts} if changed else None
+        return None if parts is None else {"kind": "request", "request_parts": parts}
     entry: Json = {"kind": "response", "response": dump_response(end.response)}
-    entry |= {"request_parts": parts} if changed else {}
+    entry |= {} if parts is None else {"request_parts": parts}
     established = sorted(end.run.ctx.deps.established_tool_names or ())
-    known = end.here.conversation.established
-    return entry | ({"established": established} if known is None or established != list(known) else {})
-
-
-def _sent_parts(end: Finished) -> Sequence[ModelRequestPart] | None:
-    """The parts of the request that the response answers."""
-    history = end.run.ctx.state.message_history
-    at = len(history) - 1
-    if end.response is not None:
-        while at >= 0 and not isinstance(history[at], ModelResponse):
-            at -= 1
-        at -= 1
-    message = history[at] if at >= 0 else None
-    return message.parts if isinstance(message, ModelRequest) else None
-
-
-def _untimed(parts: Sequence[Json]) -> list[Json]:
-    return [{name: value for name, value in part.items() if name != "timestamp"} for part in parts]
+    same = known.established is not None and established == list(known.established)
+    return entry if same else entry | {"established": established}
 
 
 def without_calls(response: ModelResponse, names: Collection[str]) -> ModelResponse:

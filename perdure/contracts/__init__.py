@@ -11,6 +11,7 @@ from perdure.contracts.answered import (
     Decided,
     Fault,
     Heard,
+    Mark,
     Output,
     RunResult,
     StatusView,
@@ -93,9 +94,10 @@ from perdure.contracts.sent import (
     WhenBusy,
 )
 from perdure.contracts.steps import (
+    CompactInput,
+    Compaction,
     EditCheck,
     EditInput,
-    Mark,
     RetryState,
     RunPlan,
     Seen,
@@ -135,6 +137,8 @@ __all__ = [
     "CarriedWait",
     "Carry",
     "Compact",
+    "CompactInput",
+    "Compaction",
     "Complete",
     "Decide",
     "Decided",

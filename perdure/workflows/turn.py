@@ -25,7 +25,7 @@ with workflow.unsafe.imports_passed_through():
         told,
     )
     from perdure.errors import InternalError, LimitExceeded
-    from perdure.workflows import budget, details, requests, rollover, turns
+    from perdure.workflows import budget, compaction, details, requests, rollover, turns
     from perdure.workflows.cancelling import cancelled, raise_if_cancelled
     from perdure.workflows.retries import next_retries
     from perdure.workflows.schedule import segments
@@ -57,6 +57,7 @@ async def run_turn(state: RunState) -> Output:
 
 async def _begin_step(state: RunState) -> None:
     """Ask the model, and record its response."""
+    await compaction.compact_if_due(state)
     budget.check_before_request(state.limits, state.usage)
     _check_history()
     state.step += 1
@@ -64,6 +65,7 @@ async def _begin_step(state: RunState) -> None:
     step = await requests.model_request(state)
     state.progressed = True
     state.usage = budget.add_usage(state.usage, step.usage)
+    compaction.measure(state, step.usage)
     if step.entry is not None:
         state.transcript.append(step.entry)
     state.transcript.told()
