@@ -14,6 +14,7 @@
     ├── NotCarried            a value can't be written as JSON
     │   └── ArgumentsNotCarried   a tool's arguments don't survive it
     ├── OutputTooLarge        an output, a response or an input is over Temporal's payload limit
+    ├── PayloadStoreError     the payload store can't be read or written, or has lost something
     ├── TranscriptMismatch    a worker's copy of the transcript isn't the workflow's
     └── InternalError         a fault of perdure itself, with the original message
 
@@ -92,6 +93,13 @@ class ArgumentsNotCarried(NotCarried):
 
 class OutputTooLarge(PerdureError, ValueError):
     """A value is larger than Temporal carries (2 MB a payload). Not retried; the message names the sizes."""
+
+
+class PayloadStoreError(PerdureError):
+    """The payload store (`PERDURE_PAYLOADS`) can't be read or written, or a payload is missing there or damaged.
+
+    In a worker the task is tried again until it can; a client raises it. The message names the store and what to do.
+    """
 
 
 class TranscriptMismatch(PerdureError):

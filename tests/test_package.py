@@ -29,7 +29,8 @@ ARROWS: dict[str, set[str]] = {
     "toolsets": {"contracts", "errors", "agent", "context"},
     "app": {"agent", "checks", "contracts", "errors", "toolsets"},
     "activities": {"agent", "app", "checks", "context", "contracts", "errors", "policy", "schemas", "toolsets"},
-    "converter": {"contracts", "errors"},
+    "payloads": {"contracts", "errors"},
+    "converter": {"contracts", "errors", "payloads"},
     "client": {"contracts", "converter", "errors"},
     "worker": {"activities", "agent", "app", "cli", "contracts", "converter", "errors", "workflows"},
 }

@@ -13,6 +13,7 @@ from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from temporalio.service import RPCError
 
+from perdure.activities.room import stores
 from perdure.activities.runtime import Runtime
 from perdure.agent import DurableAgent
 from perdure.contracts import KEYWORD_LISTS, SEARCH_ATTRIBUTES, RunPlan, RunRequest, validation_problems
@@ -53,6 +54,7 @@ class PrepareRun:
             verifies=self._runtime.app.verifier is not None,
             encrypts=activity.client().data_converter.payload_codec is not None,
             notifies=self._runtime.app.notifier is not None,
+            stores=stores(),
             warnings=warnings,
         )
 

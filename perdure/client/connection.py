@@ -20,7 +20,17 @@ from perdure.client.errors import ClientError, NoServer, RunExists
 from perdure.client.leaving import pause_at_exit
 from perdure.client.run import QUERY_TIMEOUTS, RunHandle, summary
 from perdure.client.views import RunStatus, RunSummary
-from perdure.contracts import TASK_QUEUE, WORKFLOW_TYPE, Json, Limits, RunRequest, validation_problems
+from perdure.contracts import (
+    MAX_PAYLOAD,
+    MAX_STORED,
+    TASK_QUEUE,
+    WORKFLOW_TYPE,
+    Json,
+    Limits,
+    RunRequest,
+    payload_size,
+    validation_problems,
+)
 from perdure.converter import data_converter
 from perdure.errors import InvalidRequest
 
@@ -104,10 +114,11 @@ class PerdureClient:
 
         `by`: who starts it; an approval with `forbid_self` refuses them.
 
-        Raises `RunExists`, and `InvalidRequest` for a prompt, params or metadata that aren't JSON.
+        Raises `RunExists`, and `InvalidRequest` for a prompt, params or metadata that aren't JSON or are too large.
         """
         more: Json = {"params": params, "model": model, "limits": limits, "by": by, "metadata": metadata}
         request = _request(agent=agent, prompt=prompt, **more)
+        self._check_size(request)
         id = id or f"{agent}-{uuid.uuid4().hex[:8]}"
         try:
             await self.client.start_workflow(
@@ -120,6 +131,13 @@ class PerdureClient:
         except WorkflowAlreadyStartedError as error:
             raise RunExists(f"there is a run {id!r} already: choose another id, or see `perdure show {id}`") from error
         return self.run(id)
+
+    def _check_size(self, request: Json) -> None:
+        most = MAX_PAYLOAD if self.client.data_converter.external_storage is None else MAX_STORED
+        if (size := payload_size(request)) > most:
+            raise InvalidRequest(
+                f"the request has {size} bytes; it may have {most}. Put large inputs where a tool can read them."
+            )
 
     def run(self, id: str, *, query_timeouts: Sequence[float] = QUERY_TIMEOUTS) -> RunHandle:
         """The run of that id. Nothing is asked yet: a run that isn't there raises `NoSuchRun` when it is used.

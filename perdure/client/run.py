@@ -24,6 +24,7 @@ from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
 from perdure.client.errors import ClientError, NoAnswer, Refused, RunClosed, missing, run_failed
+from perdure.client.payloads import readable
 from perdure.client.unanswered import why_unanswered
 from perdure.client.views import LiveText, Progress, RunSummary
 from perdure.contracts import MAX_PAYLOAD, Decided, Json, RunResult, StatusView, TranscriptPage, VerbName, payload_size
@@ -54,7 +55,8 @@ class RunHandle:
     async def result(self) -> RunResult:
         """Wait for the end of the run. Raises `RunFailed`."""
         try:
-            return await self._handle.result()
+            with readable():
+                return await self._handle.result()
         except WorkflowFailureError as error:
             raise run_failed(self.id, error.cause) from error
         except RPCError as error:
@@ -110,9 +112,10 @@ class RunHandle:
         if (size := payload_size(given)) > MAX_PAYLOAD:
             raise InvalidRequest(f"the decision has {size} bytes; it may have {MAX_PAYLOAD}")
         try:
-            return await self._handle.execute_update(  # pyright: ignore[reportUnknownMemberType]
-                verb, given, result_type=Decided
-            )
+            with readable():
+                return await self._handle.execute_update(  # pyright: ignore[reportUnknownMemberType]
+                    verb, given, result_type=Decided
+                )
         except WorkflowUpdateFailedError as error:
             cause = error.cause
             kind = cause.type if isinstance(cause, ApplicationError) and cause.type else "Refused"
@@ -163,7 +166,8 @@ class RunHandle:
             try:
                 args = [] if argument is None else [argument]
                 timeout = timedelta(seconds=seconds)
-                return await self._handle.query(name, args=args, result_type=result_type, rpc_timeout=timeout)
+                with readable():
+                    return await self._handle.query(name, args=args, result_type=result_type, rpc_timeout=timeout)
             except WorkflowQueryFailedError as error:
                 raise ClientError(f"run {self.id!r} doesn't answer the query {name!r}: {error}") from error
             except RPCError as error:

@@ -39,6 +39,11 @@ MAX_DEPTH = 100
 """Levels of what people send."""
 MAX_PAYLOAD = 1_500_000
 """Bytes of one payload that perdure writes. Temporal refuses 2 MB, summed over a command's payloads."""
+MAX_STORED = 8_000_000
+"""Bytes of a prompt, a tool result or a model response where a payload store carries what is larger than `OFFLOADED`.
+A workflow task has two seconds to read what came; more than this at a time would make it fail, for ever."""
+OFFLOADED = 256 * 1024
+"""Bytes from which a payload goes into the payload store, where there is one."""
 
 
 def canonical(value: Any) -> bytes:

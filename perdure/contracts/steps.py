@@ -82,6 +82,8 @@ class RunPlan(Compact):
     """The worker's data converter has a codec, so that a token isn't written to history in clear."""
     notifies: bool = False
     """The app has a notifier."""
+    stores: bool = False
+    """The worker's data converter has a payload store, which carries what Temporal can't."""
     warnings: list[str] = []
 
 

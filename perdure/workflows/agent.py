@@ -18,7 +18,6 @@ from temporalio.common import RawValue
 
 with workflow.unsafe.imports_passed_through():
     from perdure.contracts import (
-        MAX_PAYLOAD,
         WORKFLOW_TYPE,
         AuditQuery,
         Decided,
@@ -30,12 +29,11 @@ with workflow.unsafe.imports_passed_through():
         TranscriptPage,
         TranscriptQuery,
         VerbName,
-        payload_size,
     )
     from perdure.errors import InvalidRequest, LimitExceeded
     from perdure.workflows import budget, details, requests, verbs
     from perdure.workflows.entry import one_argument, refusal, typed
-    from perdure.workflows.sizes import fitting_result, fitting_rows
+    from perdure.workflows.sizes import check_request, fitting_result, fitting_rows
     from perdure.workflows.state import RunState
     from perdure.workflows.turn import run_turn
 
@@ -154,10 +152,7 @@ class AgentWorkflow:
         state = self._state
         state.started = workflow.now()
         state.request = one_argument(raw, RunRequest)
-        if (size := payload_size(state.request)) > MAX_PAYLOAD:
-            raise InvalidRequest(
-                f"the request has {size} bytes; it may have {MAX_PAYLOAD}. Put large inputs where a tool can read them."
-            )
+        check_request(state.request)
         try:
             result = fitting_result(self._result(await self._turn_within_deadline()))
         except asyncio.CancelledError:
