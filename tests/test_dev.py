@@ -126,10 +126,10 @@ async def test_dev_without_a_database_removes_its_payloads(tmp_path: Path) -> No
         value = folder.as_uri()
         told = await perdure("start", "story", "Tell.", address=f"127.0.0.1:{port}", PERDURE_PAYLOADS=value)
         assert told.out.startswith("story story")
-        assert any(path.is_file() for path in folder.rglob("*"))
+        assert any(path.is_file() for path in folder.rglob("*"))  # noqa: ASYNC240
         dev.send(signal.SIGTERM)
         assert (await dev.end()).code == 0
-    assert not folder.exists()
+    assert not folder.exists()  # noqa: ASYNC240
 
 
 async def test_dev_uses_the_payload_store_of_the_environment(tmp_path: Path) -> None:

@@ -28,7 +28,9 @@ ARROWS: dict[str, set[str]] = {
     "checks": {"agent", "capabilities", "contracts", "errors", "schemas", "toolsets"},
     "toolsets": {"contracts", "errors", "agent", "context"},
     "app": {"agent", "checks", "contracts", "errors", "toolsets"},
-    "activities": {"agent", "app", "checks", "context", "contracts", "errors", "policy", "schemas", "toolsets"},
+    "activities": {
+        *("agent", "app", "checks", "context", "contracts", "errors", "payloads", "policy", "schemas", "toolsets"),
+    },
     "payloads": {"contracts", "errors"},
     "converter": {"contracts", "errors", "payloads"},
     "client": {"contracts", "converter", "errors"},

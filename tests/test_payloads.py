@@ -18,7 +18,6 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from temporalio.api.common.v1 import Payload
 from temporalio.client import Client
 from temporalio.converter import (
-    DataConverter,
     StorageDriverClaim,
     StorageDriverRetrieveContext,
     StorageDriverStoreContext,
@@ -31,33 +30,12 @@ from perdure.converter import data_converter
 from perdure.errors import InvalidRequest, PayloadStoreError
 from perdure.payloads.configured import file_address, payload_store
 from perdure.payloads.files import FileStore
-from tests.harness import check_run, messages, working
+from tests.harness import check_run, messages, with_store, working
 from tests.scripts import Script
 
 WRITE = StorageDriverStoreContext()
 READ = StorageDriverRetrieveContext()
 LARGE = 6_000_000
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of a payload store that the environment names."""
-    path = tmp_path / "payloads of a test"
-    monkeypatch.setenv("PERDURE_PAYLOADS", file_address(path))
-    return path
-
-
-@pytest.fixture
-def stored(client: Client, folder: Path) -> Client:
-    """A client whose payloads go into `folder`."""
-    return with_store(client)
-
-
-def with_store(client: Client, converter: DataConverter | None = None) -> Client:
-    """The client with the data converter of the environment, or with another."""
-    config = client.config()
-    config["data_converter"] = converter or data_converter()
-    return Client(**config)
 
 
 def echo(asked: list[ModelMessage], info: AgentInfo) -> ModelResponse:
@@ -285,7 +263,7 @@ async def test_a_folder_that_cant_be_written_is_named() -> None:
 async def test_no_name_leads_out_of_the_store(tmp_path: Path, name: str) -> None:
     store = FileStore(tmp_path)
     with pytest.raises(PayloadStoreError, match="names nothing in a payload store"):
-        await store.get(name)
+        await store.find(name)
     with pytest.raises(PayloadStoreError, match="names nothing in a payload store"):
         await store.put(name, b"x")
     with pytest.raises(PayloadStoreError, match="names nothing in a payload store"):

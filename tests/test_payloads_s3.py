@@ -19,9 +19,9 @@ from perdure.converter import data_converter
 from perdure.errors import PayloadStoreError
 from perdure.payloads.configured import payload_store
 from tests.command import free_port, listens, perdure
-from tests.harness import until, working
+from tests.harness import until, with_store, working
 from tests.scripts import Script
-from tests.test_payloads import LARGE, reader, with_store
+from tests.test_payloads import LARGE, reader
 
 
 @pytest.fixture
@@ -88,10 +88,9 @@ async def test_a_lost_object_is_named(bucket: Any) -> None:
 async def test_blobs_by_name(bucket: Any) -> None:
     store = payload_store("s3://runs/of")
     await store.put("results/00/11", b"whole")
-    assert await store.get("results/00/11") == b"whole"
+    assert await store.find("results/00/11") == b"whole"
     assert await keys(bucket) == ["of/results/00/11"]
-    with pytest.raises(PayloadStoreError, match="NoSuchKey"):
-        await store.get("results/00/12")
+    assert await store.find("results/00/12") is None
 
 
 async def test_a_run_that_needs_no_store_asks_for_none(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:

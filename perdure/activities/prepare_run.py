@@ -13,6 +13,7 @@ from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from temporalio.service import RPCError
 
+from perdure.activities.results import result_store
 from perdure.activities.room import stores
 from perdure.activities.runtime import Runtime
 from perdure.agent import DurableAgent
@@ -60,6 +61,12 @@ class PrepareRun:
 
     def _check(self, durable: DurableAgent, request: RunRequest) -> None:
         self._runtime.params(durable, request.params)
+        needing = [name for name, policy in durable.policies.items() if policy.needs_store]
+        if needing and result_store() is None:
+            raise InvalidRequest(
+                f"the policies {needing} keep or carry large results, and this worker has no payload store: "
+                "start it with PERDURE_PAYLOADS"
+            )
         gates = {name: policy.approval for name, policy in durable.policies.items()}
         own = [name for name, approval in gates.items() if approval is not None and approval.forbid_self]
         if own and not request.by:

@@ -42,6 +42,10 @@ MAX_PAYLOAD = 1_500_000
 MAX_STORED = 8_000_000
 """Bytes of a prompt, a tool result or a model response where a payload store carries what is larger than `OFFLOADED`.
 A workflow task has two seconds to read what came; more than this at a time would make it fail, for ever."""
+MIN_RESULT = 1_000
+"""Bytes that the limit of a tool's results is at least: less has no room for a note of what is missing."""
+MAX_KEPT = 50_000_000
+"""Bytes of a tool result that is kept outside the conversation."""
 OFFLOADED = 256 * 1024
 """Bytes from which a payload goes into the payload store, where there is one."""
 

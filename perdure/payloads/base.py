@@ -22,8 +22,8 @@ class PayloadStore(StorageDriver):
         """Keep `data` under `name`. Once it returns the blob is there for everyone, whole."""
 
     @abstractmethod
-    async def get(self, name: str) -> bytes:
-        """The blob of that name."""
+    async def find(self, name: str) -> bytes | None:
+        """The blob of that name; `None` where there is none."""
 
 
 def checked(name: str) -> str:

@@ -54,7 +54,7 @@ class FileStore(PayloadStore):
     async def put(self, name: str, data: bytes) -> None:
         await asyncio.to_thread(self._write, checked(name), data)
 
-    async def get(self, name: str) -> bytes:
+    async def find(self, name: str) -> bytes | None:
         return await asyncio.to_thread(self._read, checked(name))
 
     async def _store(self, data: bytes) -> str:
@@ -63,7 +63,13 @@ class FileStore(PayloadStore):
         return digest
 
     async def _retrieve(self, digest: str) -> Payload:
-        data = await self.get(_place(digest))
+        name = _place(digest)
+        data = await self.find(name)
+        if data is None:
+            raise PayloadStoreError(
+                f"{name!r} isn't in {str(self.folder)!r}: it was removed, or PERDURE_PAYLOADS names another folder "
+                "here than where it was written"
+            )
         if hashlib.sha256(data).hexdigest() != digest:
             raise PayloadStoreError(
                 f"the payload {digest} in {str(self.folder)!r} is damaged: it has {len(data)} bytes, and their digest "
@@ -84,14 +90,11 @@ class FileStore(PayloadStore):
                 "PERDURE_PAYLOADS writable"
             ) from error
 
-    def _read(self, name: str) -> bytes:
+    def _read(self, name: str) -> bytes | None:
         try:
             return (self.folder / name).read_bytes()
         except FileNotFoundError:
-            raise PayloadStoreError(
-                f"{name!r} isn't in {str(self.folder)!r}: it was removed, or PERDURE_PAYLOADS names another folder "
-                "here than where it was written"
-            ) from None
+            return None
         except OSError as error:
             raise PayloadStoreError(f"{name!r} in {str(self.folder)!r} can't be read: {error}") from error
 

@@ -54,9 +54,11 @@ class S3Store(PayloadStore):
         async with self._opened() as client:
             await client.put_object(bucket=self._bucket, key=checked(name), data=data)
 
-    async def get(self, name: str) -> bytes:
+    async def find(self, name: str) -> bytes | None:
+        key = checked(name)
         async with self._opened() as client:
-            return await client.get_object(bucket=self._bucket, key=checked(name))
+            there = await client.object_exists(bucket=self._bucket, key=key)
+            return await client.get_object(bucket=self._bucket, key=key) if there else None
 
     @asynccontextmanager
     async def _opened(self) -> AsyncGenerator[S3StorageDriverClient]:
