@@ -12,7 +12,7 @@ from temporalio.exceptions import ApplicationError
 from perdure.activities.carry import dump_value, run_usage, usage_between
 from perdure.activities.drive import asked_again
 from perdure.activities.faults import fault_of, log_error
-from perdure.activities.large_result import TooLarge, carried
+from perdure.activities.large_result import Bounds, TooLarge, carried
 from perdure.contracts import (
     MAX_DETAILS,
     CallOutcome,
@@ -35,9 +35,9 @@ KINDS: dict[str, OutcomeKind] = {
 
 
 async def outcome_of_run(
-    call: PlannedCall, node: Any, run: AgentRun[Any, Any], before: Usage, reader: str
+    call: PlannedCall, node: Any, run: AgentRun[Any, Any], before: Usage, bounds: Bounds
 ) -> CallOutcome:
-    """The outcome where the tool returned, asked for a retry, or failed in words. For `reader` see `carried`."""
+    """The outcome where the tool returned, asked for a retry, or failed in words."""
     usage = usage_between(run_usage(before), run.usage)
     parts = asked_again(node)
     if parts is None:
@@ -50,7 +50,7 @@ async def outcome_of_run(
         text = "The tool ran, but enqueued messages that can't be carried: only requests with priority 'asap' are."
         return told(call, "failed", text)
     try:
-        dumped = await carried(answer, [*parts, *enqueued], call.options, reader)
+        dumped = await carried(answer, [*parts, *enqueued], bounds)
     except NotCarried as error:
         return told(call, "failed", f"The tool ran, but its result can't be written as JSON: {error}")
     except TooLarge as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from pydantic_ai.messages import ModelRequestPart, ToolReturnPart
 
@@ -11,7 +11,7 @@ from perdure.activities.carry import dump_parts
 from perdure.activities.faults import log_error
 from perdure.activities.results import results_of_this_run
 from perdure.activities.room import room
-from perdure.contracts import MAX_KEPT, MAX_PAYLOAD, CallOptions, Json, payload_size
+from perdure.contracts import MAX_ANSWERS, MAX_KEPT, MAX_PAYLOAD, CallOptions, Json, payload_size
 from perdure.errors import PayloadStoreError
 
 PREVIEW = 2_000
@@ -22,16 +22,28 @@ class TooLarge(Exception):
     """The result can't be carried; the text is for the model. Never leaves the activity."""
 
 
-async def carried(
-    answer: ToolReturnPart, parts: Sequence[ModelRequestPart], options: CallOptions, reader: str
-) -> list[Json]:
-    """The parts that answer a call, as JSON, within the limits of the tool's policy. Raises `TooLarge`, `NotCarried`.
+@dataclass(frozen=True)
+class Bounds:
+    """What bounds the result of a call."""
 
-    `reader` is the name under which the model sees `read_result`.
-    """
+    options: CallOptions
+    siblings: int = 1
+    """The calls of the step, this one included."""
+    reader: str = "read_result"
+    """The name under which the model sees `read_result`."""
+
+    @property
+    def absolute(self) -> int:
+        """Bytes of the answer as JSON, whatever becomes of a larger result."""
+        own = room() if (self.options.max_result_bytes or 0) > MAX_PAYLOAD else MAX_PAYLOAD
+        return min(own, MAX_ANSWERS // self.siblings)
+
+
+async def carried(answer: ToolReturnPart, parts: Sequence[ModelRequestPart], bounds: Bounds) -> list[Json]:
+    """The parts that answer a call, as JSON, within their bounds. Raises `TooLarge`, `NotCarried`."""
     dumped = dump_parts(parts)
+    options, absolute = bounds.options, bounds.absolute
     most = options.max_result_bytes
-    absolute = room() if (most or 0) > MAX_PAYLOAD else MAX_PAYLOAD
     whole = payload_size(dumped)
     if answer.outcome != "success":
         return _within(dumped, absolute)
@@ -43,7 +55,9 @@ async def carried(
         shown = (size, most) if most is not None and size > most else (whole, absolute)
         raise TooLarge(_refusal(*shown, "Files and images are never cut. " if text is None else ""))
     if options.large_result == "store":
-        return _within(dump_parts([replace(answer, content=await _kept(text, most or absolute, reader))]), absolute)
+        return _within(
+            dump_parts([replace(answer, content=await _kept(text, most or absolute, bounds.reader))]), absolute
+        )
     return _cut(answer, text, most or absolute, absolute)
 
 

@@ -17,6 +17,7 @@ from temporalio.exceptions import ApplicationError
 from perdure.activities.call_outcome import deferred, outcome_of_error, outcome_of_run
 from perdure.activities.drive import Place, advance, at_calls, opened, place
 from perdure.activities.faults import log_error
+from perdure.activities.large_result import Bounds
 from perdure.activities.live import heartbeats
 from perdure.activities.results import results_of_this_run
 from perdure.activities.runtime import Runtime, not_run
@@ -114,7 +115,8 @@ async def _run(input: ToolInput, here: Place, live: Live, seam: Seam) -> CallOut
                 node = await advance(run, await at_calls(here, run))
             except Collected as collected:
                 return deferred(call, collected.requests, run, input.usage)
-            return await outcome_of_run(call, node, run, input.usage, _reader(seam))
+            bounds = Bounds(call.options, len(response.tool_calls), _reader(seam))
+            return await outcome_of_run(call, node, run, input.usage, bounds)
     except asyncio.CancelledError:
         raise
     except Exception as error:
