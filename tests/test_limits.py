@@ -50,7 +50,7 @@ from perdure.workflows.transcript import MAX_TAIL
 from perdure.workflows.turn import MAX_HISTORY, MAX_HISTORY_BYTES
 from perdure.workflows.verbs import MAX_REFUSED
 from tests.command import ROOT
-from tests.harness import Handle, activities, failure_of, working
+from tests.harness import Handle, activities, attempts, failure_of, working
 from tests.scripts import Script
 
 MB = 1_000_000
@@ -260,6 +260,35 @@ async def test_an_output(client: Client, stored: Client, with_store: bool) -> No
     failure = await run(1_500_000)
     assert failure.type == "OutputTooLarge"
     assert "may have 1500000" in failure.message
+
+
+@pytest.mark.parametrize("with_store", [False, True], ids=["no store", "store"])
+async def test_an_output_beside_other_calls(client: Client, stored: Client, with_store: bool) -> None:
+    """It is made after the calls, by an activity of its own; neither they nor it are made again."""
+    ran: list[str] = []
+
+    def make(text: str) -> str:
+        ran.append("make")
+        return text * size
+
+    def work() -> str:
+        ran.append("work")
+        return "ok"
+
+    turn: list[Any] = [ToolCallPart("work", {}), ToolCallPart("final_result", {"text": "y"})]
+    agent = Agent(Script(turn).model, name="makes", output_type=make, tools=[work])
+    async with working(stored if with_store else client, App(agents=[agent])) as runs:
+        for size in (1_499_000, 1_500_000, 9_000_000):
+            handle = await runs.start("makes", "go")
+            if size == 1_499_000:
+                assert len((await handle.result())["output"]) == size
+            else:
+                failure = await failure_of(handle)
+                assert failure.type == "OutputTooLarge"
+                assert re.search("may have (1500000|8000000)", failure.message)
+            assert await activities(handle) == ["model_request", "tool:work", "settle"]
+            assert await attempts(handle) == [1, 1, 1]
+    assert ran == ["work", "make"] * 3
 
 
 def picture(size: int) -> dict[str, Any]:
