@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import pytest
 from pydantic_ai import Agent
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
+from temporalio import activity
 from temporalio.api.common.v1 import Payload
 from temporalio.client import Client
 from temporalio.converter import (
@@ -30,7 +31,7 @@ from perdure.converter import data_converter
 from perdure.errors import InvalidRequest, PayloadStoreError
 from perdure.payloads.configured import file_address, payload_store
 from perdure.payloads.files import FileStore
-from tests.harness import check_run, messages, with_store, working
+from tests.harness import attempts, check_run, messages, with_store, working
 from tests.scripts import Script
 
 WRITE = StorageDriverStoreContext()
@@ -292,3 +293,27 @@ def test_without_the_variable_there_is_no_store(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.delenv("PERDURE_PAYLOADS", raising=False)
     assert data_converter().external_storage is None
     assert data_converter() is data_converter()
+
+
+async def test_a_store_that_cant_be_read_for_a_moment_ends_no_run(stored: Client, folder: Path) -> None:
+    """The worker asks the run for a transcript that it doesn't hold, and its answer is gone at the first attempt."""
+
+    class Flaky(FileStore):
+        failed = False
+
+        async def retrieve(
+            self, context: StorageDriverRetrieveContext, claims: Sequence[StorageDriverClaim]
+        ) -> list[Payload]:
+            if activity.in_activity() and not self.failed:
+                self.failed = True
+                raise PayloadStoreError("not now")
+            return await super().retrieve(context, claims)
+
+    flaky = Flaky(folder)
+    converter = replace(data_converter(), external_storage=replace(_storage(stored), drivers=[flaky]))
+    script = Script("done")
+    async with working(with_store(stored, converter), App(agents=[Agent(script.model, name="reads")])) as runs:
+        handle = await runs.start("reads", "x" * LARGE)
+        assert (await handle.result())["output"] == "done"
+        assert await attempts(handle) == [2]
+    assert flaky.failed
