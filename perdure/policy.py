@@ -218,3 +218,5 @@ def seconds(value: float | timedelta | None) -> float | None:
 
 
 DEFAULT_POLICY = ToolPolicy()
+READER = ToolPolicy(effect="safe")
+"""That of the shipped tool `read_result`, where the agent has none for it."""

@@ -17,6 +17,7 @@ from temporalio.client import Client
 
 from perdure import App, DeclarationError, DurableAgent, ToolPolicy
 from perdure.activities.large_result import head_and_tail
+from perdure.cli.declared import describe_agent
 from perdure.contracts import MAX_STORED, MIN_RESULT
 from perdure.converter import data_converter
 from perdure.payloads.files import FileStore
@@ -329,6 +330,12 @@ def test_an_unknown_rule_is_refused() -> None:
     rule: Any = "drop"
     with pytest.raises(DeclarationError, match="on_large_result='drop' is none of"):
         ToolPolicy(on_large_result=rule)
+
+
+def test_the_reader_is_declared_as_it_runs() -> None:
+    _, _, app = fetching("x", policy("store"))
+    tools = {tool["name"]: tool["effect"] for tool in describe_agent(app.agents["fetches"])["tools"]}
+    assert tools == {"fetch": "unsafe", "read_result": "safe"}
 
 
 def test_results_that_nobody_could_read_are_refused() -> None:

@@ -14,11 +14,10 @@ from perdure.activities.faults import log_error
 from perdure.activities.seam import Seam
 from perdure.agent import DurableAgent
 from perdure.contracts import ApprovalTerms, CallOptions, PlannedCall, args_digest
-from perdure.policy import Approval, ToolPolicy, seconds
+from perdure.policy import READER, Approval, seconds
 from perdure.toolsets.read_result import is_reader
 
 KEY_DIGITS = 8
-READER = ToolPolicy(effect="safe")
 
 
 async def planned_calls(
