@@ -11,7 +11,38 @@ from perdure import App, DurableAgent, Limits
 AGENT = "reader"
 PAGE = 1024
 """Characters of a page."""
-WORDS = ["harbour", "letter", "winter", "orchard", "engine", "silver", "garden", "morning", "question", "river", "station", "window", "number", "country", "evening", "market", "island", "paper", "mountain", "history", "kitchen", "teacher", "journey", "village", "shadow", "bridge", "season", "captain", "story", "promise"]
+WORDS = [
+    "harbour",
+    "letter",
+    "winter",
+    "orchard",
+    "engine",
+    "silver",
+    "garden",
+    "morning",
+    "question",
+    "river",
+    "station",
+    "window",
+    "number",
+    "country",
+    "evening",
+    "market",
+    "island",
+    "paper",
+    "mountain",
+    "history",
+    "kitchen",
+    "teacher",
+    "journey",
+    "village",
+    "shadow",
+    "bridge",
+    "season",
+    "captain",
+    "story",
+    "promise",
+]
 """What pages are made of: prose, which packs as prose does."""
 
 pages = FunctionToolset[None](id="pages")
@@ -42,5 +73,5 @@ def _asked(message: ModelMessage) -> str:
     return str(prompts[-1]) if prompts else ""
 
 
-agent = Agent(FunctionModel(script, model_name="scripted"), name=AGENT, toolsets=[pages])
-app = App(agents=[DurableAgent(agent, limits=Limits(requests=None))])
+model = FunctionModel(script, model_name="scripted")
+app = App(agents=[DurableAgent(Agent(model, name=AGENT, toolsets=[pages]), limits=Limits(requests=None))])

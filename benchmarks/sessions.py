@@ -1,10 +1,12 @@
 """A session of many turns, and one turn of many steps: what a turn costs as the conversation grows.
 
-`python -m benchmarks.sessions --turns 2000` or `--steps 1000 [--restart] [--store]`; the worker is a process of its own.
+`python -m benchmarks.sessions --turns 2000` or `--steps 1000 [--restart] [--store]`. The worker is a process of its
+own.
 """
 
 import argparse
 import asyncio
+import itertools
 import statistics
 import tempfile
 from collections.abc import AsyncGenerator
@@ -96,9 +98,8 @@ async def measure_steps(steps: int, *, store: bool, restart: bool) -> Long:
                 await asyncio.sleep(0.5)
             await run.result()
             times = _response_times(await run.transcript())
-            seconds = [(after - before).total_seconds() for before, after in zip(times, times[1:], strict=False)]
-            long = await _long(client, run, seconds, memory)
-        return long
+            seconds = [(after - before).total_seconds() for before, after in itertools.pairwise(times)]
+            return await _long(client, run, seconds, memory)
 
 
 def _response_times(entries: list[Json]) -> list[datetime]:
@@ -133,7 +134,7 @@ async def _histories(client: PerdureClient, run: RunHandle) -> list[tuple[int, i
         handle = client.client.get_workflow_handle(run.id, run_id=earlier or None)
         description = (await handle.describe()).raw_description.workflow_execution_info
         sizes.append((description.history_length, description.history_size_bytes))
-        first = [event async for event in handle.fetch_history_events(page_size=1)][0]
+        first = next(event async for event in handle.fetch_history_events(page_size=1))
         earlier = first.workflow_execution_started_event_attributes.continued_execution_run_id or None
     return sizes
 

@@ -24,6 +24,7 @@ from perdure.agent import DurableAgent
 from perdure.capabilities import check_capabilities
 from perdure.errors import DeclarationError
 from perdure.schemas import check_schema, check_type
+from perdure.toolsets.read_result import read_result
 
 TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """What every provider accepts as the name of a tool."""
@@ -43,6 +44,7 @@ def check_agent(durable: DurableAgent) -> None:
     for toolset in agent.toolsets:
         _check_toolset(toolset, where)
     _check_policies(durable, where)
+    _check_reader(durable, where)
     _check_params(durable, where)
 
 
@@ -152,6 +154,17 @@ def _check_policies(durable: DurableAgent, where: str) -> None:
             check_type(policy.result, f"{where}: policy {pattern!r}: result")
         if complete and not any(fnmatchcase(name, pattern) for name in names):
             raise DeclarationError(f"{where}: policy {pattern!r} matches no tool. Known tools: {names}")
+
+
+def _check_reader(durable: DurableAgent, where: str) -> None:
+    """A result that is kept must be readable for the model."""
+    keeping = [name for name, policy in durable.policies.items() if policy.on_large_result == "store"]
+    has_reader = any(part is read_result for toolset in durable.agent.toolsets for part in _every(toolset))
+    if keeping and not has_reader:
+        raise DeclarationError(
+            f"{where}: policies {keeping} keep large results, which the model reads with a tool that the agent hasn't: "
+            "Agent(…, toolsets=[read_result]), from perdure.toolsets.read_result"
+        )
 
 
 def check_function(what: str, function: Any, arguments: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,6 +27,11 @@ class CurrentCall:
     approved_by: list[str]
     """Who approved it, where it was gated; claims, unless the app has a verifier."""
     _live: Live = field(repr=False)
+    _read: Callable[[str], Awaitable[str | None]] = field(repr=False)
+
+    async def read_result(self, ref: str) -> str | None:
+        """A large result that an earlier call of this run has kept, by its reference; `None`: there is none."""
+        return await self._read(ref)
 
 
 MAX_LIVE = 20_000

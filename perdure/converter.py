@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from pydantic import ValidationError
 from temporalio.api.common.v1 import Payload
 from temporalio.contrib.pydantic import PydanticPayloadConverter
-from temporalio.converter import DataConverter
+from temporalio.converter import DataConverter, ExternalStorage
+
+from perdure.contracts import OFFLOADED
+from perdure.payloads.configured import VARIABLE, payload_store
 
 
 class Undecodable:
@@ -48,9 +54,19 @@ def _why(error: Exception) -> str:
     return next(iter(str(error).splitlines()), type(error).__name__)
 
 
-_CONVERTER = DataConverter(payload_converter_class=PayloadConverter)
+@cache
+def _converter(address: str) -> DataConverter:
+    plain = DataConverter(payload_converter_class=PayloadConverter)
+    if not address:
+        return plain
+    storage = ExternalStorage(drivers=[payload_store(address)], payload_size_threshold=OFFLOADED)
+    return replace(plain, external_storage=storage)
 
 
 def data_converter() -> DataConverter:
-    """JSON that any client can read and write: Temporal's own Pydantic converter, but for unreadable payloads."""
-    return _CONVERTER
+    """JSON that any client can read and write: Temporal's own Pydantic converter, but for unreadable payloads.
+
+    Where the environment's `PERDURE_PAYLOADS` names a payload store, what is larger than `OFFLOADED` is kept there.
+    Raises `DeclarationError` for a value that names none.
+    """
+    return _converter(os.environ.get(VARIABLE, "").strip())

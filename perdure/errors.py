@@ -17,6 +17,7 @@
     │   └── ArgumentsNotCarried   a tool's arguments don't survive it
     ├── OutputTooLarge        an output, a response or an input is over Temporal's payload limit
     ├── TranscriptTooLarge    the transcript is too large to continue as new with
+    ├── PayloadStoreError     the payload store can't be read or written, or has lost something
     ├── TranscriptMismatch    a worker's copy of the transcript isn't the workflow's
     └── InternalError         a fault of perdure itself, with the original message
 
@@ -108,6 +109,13 @@ class OutputTooLarge(PerdureError, ValueError):
 class TranscriptTooLarge(PerdureError, ValueError):
     """What a run has to take with it when it continues as new is too large (1.5 MB, compressed). The run fails; its
     transcript stays readable. Configure a payload store (`PERDURE_PAYLOADS`), or compaction (`compact_above`)."""
+
+
+class PayloadStoreError(PerdureError):
+    """The payload store (`PERDURE_PAYLOADS`) can't be read or written, or a payload is missing there or damaged.
+
+    In a worker the task is tried again until it can; a client raises it. The message names the store and what to do.
+    """
 
 
 class TranscriptMismatch(PerdureError):

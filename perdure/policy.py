@@ -7,7 +7,16 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal, get_args
 
-from perdure.contracts import ApprovalTerms, CallOptions, Effect, ExternalCall, OnTimeout
+from perdure.contracts import (
+    MAX_PAYLOAD,
+    MAX_STORED,
+    MIN_RESULT,
+    ApprovalTerms,
+    CallOptions,
+    Effect,
+    ExternalCall,
+    OnTimeout,
+)
 from perdure.errors import DeclarationError
 
 OUTER_MARGIN = 30.0
@@ -17,6 +26,7 @@ LONGEST = timedelta(days=36_500)
 """A hundred years: more than a workflow, or a date, can hold is a mistake."""
 EFFECTS: tuple[str, ...] = get_args(Effect)
 ON_TIMEOUTS: tuple[str, ...] = get_args(OnTimeout)
+ON_LARGE_RESULTS = ("fail", "truncate", "store")
 UNTIMED_START_TO_CLOSE = 3600.0
 """Seconds an attempt of a tool without a timeout may take."""
 
@@ -128,6 +138,13 @@ class ToolPolicy:
     """Time a cancelled tool has to end before it is given up."""
     task_queue: str | None = None
     """A queue of its own, served by a worker with the same `App`; `None` = the run's."""
+    max_result_bytes: int | None = None
+    """Bytes that a result may have, as the model would read it. `None`: 1.5 MB as JSON. Up to 8 MB; more than 1.5 MB
+    needs a payload store (`PERDURE_PAYLOADS`)."""
+    on_large_result: Literal["fail", "truncate", "store"] = "fail"
+    """What becomes of a larger one. `fail`: the model is told the sizes; `truncate`: it gets head and tail, and a note;
+    `store`: it is kept in the payload store, and the model gets a reference, the beginning, and pages through it with
+    `perdure.toolsets.read_result`. A result with files or images always fails: they are never cut."""
     approval: Approval | None = None
     """Gates the tool: no call of it runs without a recorded decision."""
     wait: float | timedelta | None = None
@@ -152,10 +169,23 @@ class ToolPolicy:
             raise DeclarationError("on_timeout='retry' needs effect='idempotent' or 'safe'")
         if self.attempts is not None and self.attempts < 1:
             raise DeclarationError(f"attempts={self.attempts!r} must be at least 1")
+        self._check_result()
         for name in ("timeout", "heartbeat", "schedule_to_start", "backoff", "cancel_grace", "wait"):
             value = seconds(getattr(self, name))
             if value is not None and not 0 < value <= LONGEST.total_seconds():
                 raise DeclarationError(f"{name}={value!r} must be a finite number of seconds, more than 0")
+
+    def _check_result(self) -> None:
+        if self.on_large_result not in ON_LARGE_RESULTS:
+            raise DeclarationError(f"on_large_result={self.on_large_result!r} is none of {ON_LARGE_RESULTS}")
+        most = self.max_result_bytes
+        if most is not None and not MIN_RESULT <= most <= MAX_STORED:
+            raise DeclarationError(f"max_result_bytes={most!r} must be from {MIN_RESULT} to {MAX_STORED}")
+
+    @property
+    def needs_store(self) -> bool:
+        """Whether a worker needs a payload store to keep to the policy."""
+        return self.on_large_result == "store" or (self.max_result_bytes or 0) > MAX_PAYLOAD
 
     def options(self, *, tool_timeout: float | None = None, sequential: bool = False) -> CallOptions:
         """The policy resolved for one call, as it goes into history.
@@ -177,6 +207,8 @@ class ToolPolicy:
             sequential=sequential,
             task_queue=self.task_queue,
             grace=seconds(self.cancel_grace) or 3.0,
+            max_result_bytes=self.max_result_bytes,
+            large_result="" if self.on_large_result == "fail" else self.on_large_result,
         )
 
 
@@ -186,3 +218,5 @@ def seconds(value: float | timedelta | None) -> float | None:
 
 
 DEFAULT_POLICY = ToolPolicy()
+READER = ToolPolicy(effect="safe")
+"""That of the shipped tool `read_result`, where the agent has none for it."""

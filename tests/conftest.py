@@ -12,6 +12,8 @@ from temporalio.common import SearchAttributeKey
 from temporalio.testing import WorkflowEnvironment
 
 from perdure.converter import data_converter
+from perdure.payloads.configured import file_address
+from tests.harness import with_store
 
 pytest.register_assert_rewrite("tests.approval_runs")
 
@@ -80,3 +82,17 @@ def rolling_client(rolling_environment: WorkflowEnvironment) -> Client:
 def cache(request: pytest.FixtureRequest) -> int:
     """How many workflows the worker keeps. With 0 every workflow task replays from the start."""
     return request.param
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of a payload store that the environment names."""
+    path = tmp_path / "payloads of a test"
+    monkeypatch.setenv("PERDURE_PAYLOADS", file_address(path))
+    return path
+
+
+@pytest.fixture
+def stored(client: Client, folder: Path) -> Client:
+    """A client whose payloads go into `folder`."""
+    return with_store(client)

@@ -13,6 +13,7 @@ import pytest
 from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, ToolCallPart, ToolReturnPart
 from temporalio.api.enums.v1 import EventType, WorkflowTaskFailedCause
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle, WorkflowHistory
+from temporalio.converter import DataConverter
 from temporalio.exceptions import ApplicationError
 from temporalio.worker import Replayer, UnsandboxedWorkflowRunner, Worker
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner
@@ -74,6 +75,13 @@ async def failure_of(handle: Handle) -> ApplicationError:
         await handle.result()
     assert isinstance(raised.value.cause, ApplicationError), raised.value.cause
     return raised.value.cause
+
+
+def with_store(client: Client, converter: DataConverter | None = None) -> Client:
+    """The client with the data converter of the environment, or with another."""
+    config = client.config()
+    config["data_converter"] = converter or data_converter()
+    return Client(**config)
 
 
 @asynccontextmanager

@@ -76,6 +76,74 @@ async def test_dev_serves_an_app_of_ones_own_on_a_queue_of_its_own(tmp_path: Pat
         assert done.out == "success (no tool calls)\n"
 
 
+STORY = """
+from pydantic_ai import Agent
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+from perdure import App
+
+
+def tell(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+    return ModelResponse(parts=[TextPart("story " * 50_000)])
+
+
+app = App(agents=[Agent(FunctionModel(tell), name="story")])
+"""
+"""An agent with an answer of 300 kB."""
+
+
+async def test_dev_keeps_large_payloads_in_files_and_says_how_to_read_them(tmp_path: Path) -> None:
+    (tmp_path / "story.py").write_text(STORY)
+    port = free_port()
+    address = f"127.0.0.1:{port}"
+    options = ("dev", "story:app", "--port", str(port), "--headless", "--db", str(tmp_path / "runs.db"))
+    async with running(*options, cwd=tmp_path) as dev:
+        line = await dev.line("export PERDURE_PAYLOADS=")
+        await dev.line("polls")
+        _, _, value = line.partition("PERDURE_PAYLOADS=")
+        assert value == (tmp_path / "runs.db.payloads").as_uri()
+        blind = await perdure("start", "story", "Tell.", "--id", "told", address=address)
+        assert (blind.code, blind.err.splitlines()[-1]) == (
+            1,
+            "Error: a large payload of this run is kept outside Temporal: set PERDURE_PAYLOADS to what the run's "
+            "worker has (`perdure dev` prints the line)",
+        )
+        seeing = await perdure("show", "told", address=address, PERDURE_PAYLOADS=value)
+        assert seeing.code == 0, seeing.err
+        assert "story story story" in seeing.out
+        dev.send(signal.SIGINT)
+        assert (await dev.end()).code == 0
+    assert any(path.is_file() for path in (tmp_path / "runs.db.payloads").rglob("*"))
+
+
+async def test_dev_without_a_database_removes_its_payloads(tmp_path: Path) -> None:
+    (tmp_path / "story.py").write_text(STORY)
+    port = free_port()
+    async with running("dev", "story:app", "--port", str(port), "--headless", cwd=tmp_path) as dev:
+        line = await dev.line("export PERDURE_PAYLOADS=")
+        await dev.line("polls")
+        folder = Path(line.partition("PERDURE_PAYLOADS=file://")[2])
+        value = folder.as_uri()
+        told = await perdure("start", "story", "Tell.", address=f"127.0.0.1:{port}", PERDURE_PAYLOADS=value)
+        assert told.out.startswith("story story")
+        assert any(path.is_file() for path in folder.rglob("*"))  # noqa: ASYNC240
+        dev.send(signal.SIGTERM)
+        assert (await dev.end()).code == 0
+    assert not folder.exists()  # noqa: ASYNC240
+
+
+async def test_dev_uses_the_payload_store_of_the_environment(tmp_path: Path) -> None:
+    value = (tmp_path / "mine").as_uri()
+    async with running("dev", "--port", str(free_port()), "--headless", cwd=tmp_path, PERDURE_PAYLOADS=value) as dev:
+        await dev.line("polls")
+        assert not any("PERDURE_PAYLOADS" in line for line in dev.lines)
+    refused = await perdure("dev", "--headless", cwd=tmp_path, PERDURE_PAYLOADS="mine")
+    assert (refused.code, refused.err) == (
+        2,
+        "Error: PERDURE_PAYLOADS='mine' isn't known: use file:///an/absolute/path or s3://bucket/prefix",
+    )
+
+
 async def test_dev_ends_when_its_server_does(tmp_path: Path) -> None:
     if sys.platform != "linux":
         pytest.skip("finds the server's process id in /proc")

@@ -28,8 +28,11 @@ ARROWS: dict[str, set[str]] = {
     "checks": {"agent", "capabilities", "contracts", "errors", "schemas", "toolsets"},
     "toolsets": {"contracts", "errors", "agent", "context"},
     "app": {"agent", "checks", "contracts", "errors", "toolsets"},
-    "activities": {"agent", "app", "checks", "context", "contracts", "errors", "policy", "schemas", "toolsets"},
-    "converter": {"contracts", "errors"},
+    "activities": {
+        *("agent", "app", "checks", "context", "contracts", "errors", "payloads", "policy", "schemas", "toolsets"),
+    },
+    "payloads": {"contracts", "errors"},
+    "converter": {"contracts", "errors", "payloads"},
     "client": {"contracts", "converter", "errors"},
     "worker": {"activities", "agent", "app", "cli", "contracts", "converter", "errors", "workflows"},
 }

@@ -9,12 +9,12 @@ from pydantic_ai.exceptions import UnexpectedModelBehavior, UserError
 from pydantic_ai.messages import ModelRequest, ModelRequestPart, ToolReturnPart
 from temporalio.exceptions import ApplicationError
 
-from perdure.activities.carry import dump_parts, dump_value, run_usage, usage_between
+from perdure.activities.carry import dump_value, run_usage, usage_between
 from perdure.activities.drive import asked_again
 from perdure.activities.faults import fault_of, log_error
+from perdure.activities.large_result import Bounds, TooLarge, carried
 from perdure.contracts import (
     MAX_DETAILS,
-    MAX_PAYLOAD,
     CallOutcome,
     Json,
     OutcomeKind,
@@ -34,7 +34,9 @@ KINDS: dict[str, OutcomeKind] = {
 }
 
 
-def outcome_of_run(call: PlannedCall, node: Any, run: AgentRun[Any, Any], before: Usage) -> CallOutcome:
+async def outcome_of_run(
+    call: PlannedCall, node: Any, run: AgentRun[Any, Any], before: Usage, bounds: Bounds
+) -> CallOutcome:
     """The outcome where the tool returned, asked for a retry, or failed in words."""
     usage = usage_between(run_usage(before), run.usage)
     parts = asked_again(node)
@@ -48,12 +50,11 @@ def outcome_of_run(call: PlannedCall, node: Any, run: AgentRun[Any, Any], before
         text = "The tool ran, but enqueued messages that can't be carried: only requests with priority 'asap' are."
         return told(call, "failed", text)
     try:
-        dumped = dump_parts([*parts, *enqueued])
+        dumped = await carried(answer, [*parts, *enqueued], bounds)
     except NotCarried as error:
         return told(call, "failed", f"The tool ran, but its result can't be written as JSON: {error}")
-    if (size := payload_size(dumped)) > MAX_PAYLOAD:
-        text = f"The tool ran, but its result has {size} bytes; a result may have {MAX_PAYLOAD}. Ask for less."
-        return told(call, "failed", text)
+    except TooLarge as error:
+        return told(call, "failed", str(error))
     charged = answer.retry is not None and answer.retry.attempt is not None
     return _outcome(call, KINDS[answer.outcome], parts=dumped, charged=charged, usage=usage)
 

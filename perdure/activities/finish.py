@@ -21,6 +21,7 @@ from perdure.activities.carry import dump_parts, dump_response, run_usage, usage
 from perdure.activities.drive import Place, advance, asked_again, ended_with
 from perdure.activities.output import dump_output
 from perdure.activities.plan import planned_calls
+from perdure.activities.room import room
 from perdure.activities.seam import Answered, Collected, Seam
 from perdure.activities.sent import changed_parts
 from perdure.contracts import MAX_PAYLOAD, Fault, Json, Step, StepRetries, Usage, payload_size
@@ -142,12 +143,21 @@ async def finished_step(end: Finished) -> Step:
     )
     outputs = _outputs(end) if step.settle == "after_calls" else []
     step = step.model_copy(update=await _end_of(end) | {"outputs": outputs})
-    if (size := payload_size(step)) > MAX_PAYLOAD:
+    _check_size(step)
+    return step
+
+
+def _check_size(step: Step) -> None:
+    """The calls of a step are started by one workflow task, so a payload store makes no more room for them."""
+    if (size := payload_size(step)) > (most := room()):
         raise OutputTooLarge(
-            f"the model's response and its plan have {size} bytes; a step may have {MAX_PAYLOAD}. "
+            f"the model's response and its plan have {size} bytes; a step may have {most}. "
             "Ask for less at a time, or lower max_tokens."
         )
-    return step
+    if (size := payload_size(step.calls)) > MAX_PAYLOAD:
+        raise OutputTooLarge(
+            f"the calls of the model's response have {size} bytes; together they may have {MAX_PAYLOAD}"
+        )
 
 
 def interrupted_step(end: Finished) -> Step:

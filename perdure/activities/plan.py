@@ -13,8 +13,9 @@ from perdure.activities.carry import canonical_args
 from perdure.activities.faults import log_error
 from perdure.activities.seam import Seam
 from perdure.agent import DurableAgent
-from perdure.contracts import ApprovalTerms, PlannedCall, args_digest
-from perdure.policy import Approval, seconds
+from perdure.contracts import ApprovalTerms, CallOptions, PlannedCall, args_digest
+from perdure.policy import READER, Approval, seconds
+from perdure.toolsets.read_result import is_reader
 
 KEY_DIGITS = 8
 
@@ -96,17 +97,24 @@ def _planned(
     tool = seam.tools[call.tool_name]
     args = _args(seam, call)
     policy = durable.policy(call.tool_name)
+    options = policy.options(tool_timeout=tool.tool_def.timeout, sequential=tool.tool_def.sequential)
     return PlannedCall(
         key=key_of(place, call.tool_name, args),
         tool_call_id=call.tool_call_id,
         tool=call.tool_name,
         args=args,
-        options=policy.options(tool_timeout=tool.tool_def.timeout, sequential=tool.tool_def.sequential),
+        options=_of_reader(durable, call.tool_name, options) if is_reader(tool.tool_def) else options,
         wait=seconds(policy.wait),
         dispatch=policy.dispatch is not None,
         checked=policy.result is not None,
         metadata=dict(metadata),
     )
+
+
+def _of_reader(durable: DurableAgent, name: str, options: CallOptions) -> CallOptions:
+    """The options of `read_result`: `safe` unless a policy is for it; its pages are bounded, so they aren't kept."""
+    own = options if durable.rule(name) else READER.options(sequential=options.sequential)
+    return own.model_copy(update={"max_result_bytes": None, "large_result": ""})
 
 
 def key_of(place: str, tool: str, args: Any) -> str:

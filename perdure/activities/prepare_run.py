@@ -14,6 +14,8 @@ from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from temporalio.service import RPCError
 
+from perdure.activities.results import result_store
+from perdure.activities.room import stores
 from perdure.activities.runtime import Runtime
 from perdure.agent import DurableAgent
 from perdure.contracts import KEYWORD_LISTS, SEARCH_ATTRIBUTES, RunPlan, RunRequest, validation_problems
@@ -60,11 +62,18 @@ class PrepareRun:
             verifies=self._runtime.app.verifier is not None,
             encrypts=activity.client().data_converter.payload_codec is not None,
             notifies=self._runtime.app.notifier is not None,
+            stores=stores(),
             warnings=warnings,
         )
 
     def _check(self, durable: DurableAgent, request: RunRequest) -> None:
         self._runtime.params(durable, request.params)
+        needing = [name for name, policy in durable.policies.items() if policy.needs_store]
+        if needing and result_store() is None:
+            raise InvalidRequest(
+                f"the policies {needing} keep or carry large results, and this worker has no payload store: "
+                "start it with PERDURE_PAYLOADS"
+            )
         gates = {name: policy.approval for name, policy in durable.policies.items()}
         own = [name for name, approval in gates.items() if approval is not None and approval.forbid_self]
         if own and not request.by:

@@ -18,10 +18,11 @@ from perdure.activities.faults import fault_of, log_error, provider_errors
 from perdure.activities.finish import Finished, answers, returned, unanswered, without_calls
 from perdure.activities.live import heartbeats
 from perdure.activities.output import dump_output
+from perdure.activities.room import room
 from perdure.activities.runtime import Runtime
 from perdure.activities.seam import Seam
-from perdure.contracts import SettleInput, Settlement, Usage
-from perdure.errors import InternalError
+from perdure.contracts import SettleInput, Settlement, Usage, payload_size
+from perdure.errors import InternalError, OutputTooLarge
 
 RETRY_FIRST = "Output not used as the final result - addressing tool retries from this round first."
 NOT_USED = "Output tool not used - a final result was already processed."
@@ -72,13 +73,17 @@ def _used(end: Finished) -> Usage:
 
 
 def _settlement(end: Finished) -> Settlement:
+    """What was decided. Raises `OutputTooLarge`: refused by Temporal, it would be made again."""
     result = ended_with(end.node)
-    return Settlement(
+    settlement = Settlement(
         parts=dump_parts(answers(end)),
         output=dump_output(end.here.durable.agent.output_type, result.output) if result else None,
         retries=end.retries(),
         usage=_used(end),
     )
+    if (size := payload_size(settlement)) > (most := room()):
+        raise OutputTooLarge(f"the output has {size} bytes as JSON; it may have {most}")
+    return settlement
 
 
 def _not_used(outputs: Sequence[ToolCallPart]) -> list[ToolReturnPart]:

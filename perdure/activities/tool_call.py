@@ -17,13 +17,16 @@ from temporalio.exceptions import ApplicationError
 from perdure.activities.call_outcome import deferred, outcome_of_error, outcome_of_run
 from perdure.activities.drive import Place, advance, at_calls, opened, place
 from perdure.activities.faults import log_error
+from perdure.activities.large_result import Bounds
 from perdure.activities.live import heartbeats
+from perdure.activities.results import results_of_this_run
 from perdure.activities.runtime import Runtime, not_run
 from perdure.activities.seam import Collected, Seam
 from perdure.activities.transcript import only_call
 from perdure.context import CurrentCall, Live, enter_call
 from perdure.contracts import MAY_HAVE_RUN, TOOL_ACTIVITY_PREFIX, CallOutcome, Fault, ToolInput, told
 from perdure.errors import InternalError
+from perdure.toolsets.read_result import is_reader
 
 
 class ToolCalls:
@@ -112,11 +115,17 @@ async def _run(input: ToolInput, here: Place, live: Live, seam: Seam) -> CallOut
                 node = await advance(run, await at_calls(here, run))
             except Collected as collected:
                 return deferred(call, collected.requests, run, input.usage)
-            return outcome_of_run(call, node, run, input.usage)
+            bounds = Bounds(call.options, len(response.tool_calls), _reader(seam))
+            return await outcome_of_run(call, node, run, input.usage, bounds)
     except asyncio.CancelledError:
         raise
     except Exception as error:
         return outcome_of_error(call, error, activity.info().attempt)
+
+
+def _reader(seam: Seam) -> str:
+    """The name under which the model sees `read_result`."""
+    return next((name for name, tool in seam.tools.items() if is_reader(tool.tool_def)), "read_result")
 
 
 def _current(input: ToolInput, here: Place, live: Live) -> CurrentCall:
@@ -131,4 +140,5 @@ def _current(input: ToolInput, here: Place, live: Live) -> CurrentCall:
         run_id=input.run_id,
         metadata=here.conversation.start.get("metadata", {}),
         _live=live,
+        _read=results_of_this_run().read,
     )

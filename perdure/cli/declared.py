@@ -10,7 +10,8 @@ from pydantic_ai.tools import ToolDefinition
 from perdure.agent import DurableAgent
 from perdure.checks import static_tools
 from perdure.contracts import Json
-from perdure.policy import ToolPolicy
+from perdure.policy import READER, ToolPolicy
+from perdure.toolsets.read_result import is_reader
 
 
 def describe_agent(durable: DurableAgent) -> Json:
@@ -31,7 +32,7 @@ def describe_agent(durable: DurableAgent) -> Json:
 
 
 def _describe_tool(durable: DurableAgent, name: str, tool: ToolDefinition) -> Json:
-    policy = durable.policy(name)
+    policy = READER if is_reader(tool) and not durable.rule(name) else durable.policy(name)
     options = policy.options(tool_timeout=tool.timeout)
     return {
         "name": name,

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shlex
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Generator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -46,7 +49,27 @@ def dev(
     ui = None if headless else ui_port or _ui_port(port)
     with one_line_errors():
         app = None if no_worker else load(target or (EXAMPLE[1] if Path(EXAMPLE[0]).is_file() else DEMO))
-        asyncio.run(_dev(app, port, ui, db, task_queue))
+        with _payloads(db) as made:
+            asyncio.run(_dev(app, port, ui, db, task_queue, made))
+
+
+@contextmanager
+def _payloads(db: Path | None) -> Generator[str]:
+    """Where large payloads go: as the environment says, else into a folder, beside the database where there is one.
+
+    Yields the address where it was chosen here: other shells need it then.
+    """
+    from perdure.payloads.configured import VARIABLE, file_address
+
+    if os.environ.get(VARIABLE):
+        yield ""
+        return
+    with TemporaryDirectory(prefix="perdure-") as temporary:
+        os.environ[VARIABLE] = file_address(Path(f"{db}.payloads") if db else Path(temporary))
+        try:
+            yield os.environ[VARIABLE]
+        finally:
+            del os.environ[VARIABLE]
 
 
 def _ui_port(port: int) -> int:
@@ -54,7 +77,9 @@ def _ui_port(port: int) -> int:
     return port + 1000 if port + 1000 <= 65535 else port - 1000
 
 
-async def _dev(app: App | None, port: int, ui_port: int | None, db: Path | None, task_queue: str | None) -> None:
+async def _dev(
+    app: App | None, port: int, ui_port: int | None, db: Path | None, task_queue: str | None, payloads: str
+) -> None:
     from perdure.client import PerdureClient
     from perdure.contracts import TASK_QUEUE
     from perdure.dev import dev_server
@@ -65,6 +90,8 @@ async def _dev(app: App | None, port: int, ui_port: int | None, db: Path | None,
         say(f"Temporal server at {server.address}")
         if server.ui:
             say(f"Web UI at {server.ui}")
+        if payloads:
+            say(f"large payloads are kept in files; other shells read them with: {_export(payloads)}")
         if app is None:
             say(f"no worker: start one with `perdure worker MODULE:APP{_address(port)}`")
             await _first(_wait(stop), server.ended())
@@ -96,6 +123,11 @@ def _command(app: App, port: int, queue: str) -> str:
     words = ["perdure", "start", agent, PROMPTS.get(agent, "Hello!")]
     words += [] if queue == "perdure" else ["--task-queue", queue]
     return shlex.join(words) + _address(port)
+
+
+def _export(payloads: str) -> str:
+    """The line that gives another shell the payload store."""
+    return f"export PERDURE_PAYLOADS={shlex.quote(payloads)}"
 
 
 def _address(port: int) -> str:

@@ -49,7 +49,7 @@ def code_of(error: Exception) -> int | None:
     from temporalio.service import RPCError, RPCStatusCode
 
     from perdure.client import ClientError, NoAnswer, NoServer, RunFailed
-    from perdure.errors import DeclarationError, InvalidRequest
+    from perdure.errors import DeclarationError, InvalidRequest, PayloadStoreError
 
     match error:
         case DeclarationError() | InvalidRequest():
@@ -62,7 +62,7 @@ def code_of(error: Exception) -> int | None:
             return NO_WORKER
         case RPCError(status=RPCStatusCode.UNAVAILABLE):
             return NO_SERVER
-        case ClientError() | RPCError():
+        case ClientError() | RPCError() | PayloadStoreError():
             return FAILED
         case _:
             return None

@@ -10,7 +10,8 @@ from perdure.cli import check, decide, dev, inbox, runs, setup, show, start, tok
 assert _rich
 
 EPILOG = """Temporal's own environment configuration is used: TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY,
-TEMPORAL_TLS and its relatives, TEMPORAL_PROFILE, TEMPORAL_CONFIG_FILE.
+TEMPORAL_TLS and its relatives, TEMPORAL_PROFILE, TEMPORAL_CONFIG_FILE. Large payloads go where PERDURE_PAYLOADS says:
+file:///an/absolute/path or s3://bucket/prefix.
 
 Exit codes: 0 done, 1 error, 2 wrong usage or declaration, 3 no Temporal server, 4 the run failed, 5 no worker answered,
 130 interrupted."""

@@ -22,6 +22,8 @@ from perdure.client.run import QUERY_TIMEOUTS, RunHandle, summary
 from perdure.client.verbs import check_size, message, repeated
 from perdure.client.views import RunStatus, RunSummary
 from perdure.contracts import (
+    MAX_PAYLOAD,
+    MAX_STORED,
     TASK_QUEUE,
     WORKFLOW_TYPE,
     Json,
@@ -30,6 +32,7 @@ from perdure.contracts import (
     Session,
     TurnView,
     WhenBusy,
+    payload_size,
     validation_problems,
 )
 from perdure.converter import data_converter
@@ -117,10 +120,11 @@ class PerdureClient:
         `session`: keeps it open for further messages; then the prompt may be absent. `by`: who starts it; an approval
         with `forbid_self` refuses them.
 
-        Raises `RunExists`, and `InvalidRequest` for a prompt, params or metadata that aren't JSON.
+        Raises `RunExists`, and `InvalidRequest` for a prompt, params or metadata that aren't JSON or are too large.
         """
         more: Json = {"params": params, "model": model, "limits": limits, "by": by, "metadata": metadata}
         request = _request(agent=agent, prompt=prompt, session=session, **more)
+        self._check_size(request)
         id = id or f"{agent}-{uuid.uuid4().hex[:8]}"
         try:
             await self.client.start_workflow(
@@ -178,6 +182,13 @@ class PerdureClient:
             return self.run(id), await repeated(self.client, id, execute)
         except WorkflowAlreadyStartedError as error:
             raise RunClosed(f"the session {id!r} has ended: send to another id") from error
+
+    def _check_size(self, request: Json) -> None:
+        most = MAX_PAYLOAD if self.client.data_converter.external_storage is None else MAX_STORED
+        if (size := payload_size(request)) > most:
+            raise InvalidRequest(
+                f"the request has {size} bytes; it may have {most}. Put large inputs where a tool can read them."
+            )
 
     def run(self, id: str, *, query_timeouts: Sequence[float] = QUERY_TIMEOUTS) -> RunHandle:
         """The run of that id. Nothing is asked yet: a run that isn't there raises `NoSuchRun` when it is used.

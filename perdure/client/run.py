@@ -16,6 +16,7 @@ from temporalio.client import Client, WorkflowFailureError, WorkflowHandle, Work
 from temporalio.service import RPCError, RPCStatusCode
 
 from perdure.client.errors import ClientError, NoAnswer, RunClosed, missing, run_failed
+from perdure.client.payloads import readable
 from perdure.client.unanswered import why_unanswered
 from perdure.client.verbs import Verbs
 from perdure.client.views import LiveText, Progress, RunSummary
@@ -43,7 +44,8 @@ class RunHandle(Verbs):
     async def result(self) -> RunResult:
         """Wait for the end of the run. Raises `RunFailed`."""
         try:
-            return await self._handle.result()
+            with readable():
+                return await self._handle.result()
         except WorkflowFailureError as error:
             raise run_failed(self.id, error.cause) from error
         except RPCError as error:
@@ -143,7 +145,8 @@ class RunHandle(Verbs):
             try:
                 args = [] if argument is None else [argument]
                 timeout = timedelta(seconds=seconds)
-                return await self._handle.query(name, args=args, result_type=result_type, rpc_timeout=timeout)
+                with readable():
+                    return await self._handle.query(name, args=args, result_type=result_type, rpc_timeout=timeout)
             except WorkflowQueryFailedError as error:
                 raise ClientError(f"run {self.id!r} doesn't answer the query {name!r}: {error}") from error
             except RPCError as error:

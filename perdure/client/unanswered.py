@@ -17,6 +17,7 @@ from temporalio.api.workflowservice.v1 import (
 from temporalio.client import Client
 from temporalio.service import RPCError
 
+from perdure.client.payloads import NOT_CONFIGURED
 from perdure.contracts import TASK_QUEUE, cut
 
 POLLER_AGE = 75.0
@@ -43,7 +44,8 @@ async def why_unanswered(client: Client, described: DescribeWorkflowExecutionRes
     except RPCError as error:  # not everybody may ask
         return f"no worker of {queue} answers, and why can't be found out: {error}"
     if failure:
-        return f"a worker polls {queue}, but the run's workflow task fails and is tried again: {failure}"
+        hint = ". Start the worker with the PERDURE_PAYLOADS of the run's client" if NOT_CONFIGURED in failure else ""
+        return f"a worker polls {queue}, but the run's workflow task fails and is tried again: {failure}{hint}"
     return f"a worker of {queue} has polled in the last minute, but doesn't answer: it is busy, or has just ended"
 
 

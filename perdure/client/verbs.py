@@ -16,6 +16,7 @@ from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
 from perdure.client.errors import Refused, RunClosed, missing
+from perdure.client.payloads import readable
 from perdure.contracts import MAX_PAYLOAD, Decided, Heard, Json, TurnView, VerbName, WhenBusy, payload_size
 from perdure.errors import InvalidRequest, RollingOver
 
@@ -91,7 +92,8 @@ async def repeated(client: Client, run: str, execute: Callable[[], Awaitable[T]]
     """The answer of an update, sent again where the run continues as new meanwhile. Raises `Refused`, `RunClosed`."""
     for attempt in range(TRIES):
         try:
-            return await execute()
+            with readable():
+                return await execute()
         except WorkflowUpdateFailedError as error:
             cause = error.cause
             kind = cause.type if isinstance(cause, ApplicationError) and cause.type else "Refused"

@@ -39,6 +39,18 @@ MAX_DEPTH = 100
 """Levels of what people send."""
 MAX_PAYLOAD = 1_500_000
 """Bytes of one payload that perdure writes. Temporal refuses 2 MB, summed over a command's payloads."""
+MAX_STORED = 8_000_000
+"""Bytes of a prompt, a tool result or a model response where a payload store carries what is larger than `OFFLOADED`.
+A workflow task has two seconds to read what came; more than this at a time would make it fail, for ever."""
+MAX_ANSWERS = 12_000_000
+"""Bytes of the results of one step together, an equal share for each of its calls. One workflow task takes them into
+the transcript, 30 ms a megabyte on a quiet machine; after two seconds Temporal's SDK fails it, again and again."""
+MIN_RESULT = 1_000
+"""Bytes that the limit of a tool's results is at least: less has no room for a note of what is missing."""
+MAX_KEPT = 50_000_000
+"""Bytes of a tool result that is kept outside the conversation."""
+OFFLOADED = 256 * 1024
+"""Bytes from which a payload goes into the payload store, where there is one."""
 
 
 def canonical(value: Any) -> bytes:

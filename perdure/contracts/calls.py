@@ -12,6 +12,8 @@ from perdure.contracts.base import Compact, Json, cut
 Effect = Literal["unsafe", "idempotent", "safe"]
 """What it means to run a tool again. `unsafe`: never; `idempotent`: with the same key; `safe`: freely."""
 OnTimeout = Literal["report", "retry", "fail"]
+LargeResult = Literal["", "truncate", "store"]
+"""What becomes of a result that is too large. Empty: the call fails, in words."""
 Action = Literal["run", "approve", "external", "question", "unknown"]
 OutcomeKind = Literal[
     "returned", "retried", "failed", "denied", "expired", "cancelled", "unknown", "needs_approval", "deferred"
@@ -36,6 +38,9 @@ class CallOptions(Compact):
     task_queue: str | None = None
     grace: float = 3.0
     """Time a cancelled tool has before it is given up."""
+    max_result_bytes: int | None = None
+    """Bytes of a result, as the model reads it; absent = as much as perdure carries."""
+    large_result: LargeResult = ""
 
 
 class ApprovalTerms(Compact):

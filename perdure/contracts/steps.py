@@ -91,7 +91,7 @@ class RunPlan(Compact):
     notifies: bool = False
     """The app has a notifier."""
     stores: bool = False
-    """The worker's data converter puts large payloads into a store, so that they don't count."""
+    """The worker's data converter has a payload store, which carries what Temporal can't."""
     warnings: list[str] = []
 
 

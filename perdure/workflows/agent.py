@@ -16,14 +16,14 @@ from typing import Any, NoReturn
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from perdure.contracts import MAX_PAYLOAD, WORKFLOW_TYPE, Json, Message, RunRequest, RunResult, payload_size
+    from perdure.contracts import MAX_PAYLOAD, WORKFLOW_TYPE, Json, Message, RunRequest, RunResult
     from perdure.errors import InvalidRequest
     from perdure.workflows import budget, carry, details, requests
     from perdure.workflows.entry import one_argument, typed
     from perdure.workflows.handlers import Handlers
     from perdure.workflows.rollover import RollOver
     from perdure.workflows.session import run_session
-    from perdure.workflows.sizes import fitting_result
+    from perdure.workflows.sizes import check_request, fitting_result
     from perdure.workflows.state import RunState
 
 END_PATIENCE = timedelta(seconds=5)
@@ -58,7 +58,8 @@ class AgentWorkflow(Handlers):
             raise InvalidRequest(self._problem)
         if state.chain == 0:
             state.started = workflow.now()
-            state.request = _request(raw)
+            state.request = one_argument(raw, RunRequest)
+            check_request(raw[0])
             state.model = state.request.model
         try:
             await self._prepare()
@@ -132,12 +133,3 @@ class AgentWorkflow(Handlers):
 
 def _left_out(state: RunState) -> Json:
     return {"left_out": state.audit.length}
-
-
-def _request(raw: tuple[Any, ...]) -> RunRequest:
-    request = one_argument(raw, RunRequest)
-    if (size := payload_size(raw[0])) > MAX_PAYLOAD:
-        raise InvalidRequest(
-            f"the request has {size} bytes; it may have {MAX_PAYLOAD}. Put large inputs where a tool can read them."
-        )
-    return request

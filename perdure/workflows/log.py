@@ -59,6 +59,17 @@ class Log:
             self._blocks.append(Block(len(self._open), zlib.compress(b"\n".join(self._open))))
             self._open, self._open_size = [], 0
 
+    def _take(self, packed: bytes, rows: list[bytes]) -> None:
+        """Add a stream of `pack`: a block that is full stays as it is."""
+        size = sum(map(len, rows))
+        if size < BLOCK:
+            for written in rows:
+                self._add(written)
+            return
+        self._blocks.append(Block(len(rows), packed))
+        self.size += size
+        self.length += len(rows)
+
     def rows(self, start: int) -> Iterator[bytes]:
         """Rows from `start` on, as they are written; from the first one that is kept."""
         at = self.base
@@ -105,9 +116,9 @@ def unpacked(payloads: Sequence[Any], base: int) -> Log:
         rest = bytes(payload)
         while rest:
             stream = zlib.decompressobj()
-            for written in stream.decompress(rest).split(b"\n"):
-                log._add(written)  # pyright: ignore[reportPrivateUsage]
-            rest = stream.unused_data
+            rows = stream.decompress(rest)
+            packed, rest = rest[: len(rest) - len(stream.unused_data)], stream.unused_data
+            log._take(packed, rows.split(b"\n"))  # pyright: ignore[reportPrivateUsage]
     return log
 
 

@@ -9,11 +9,25 @@ from __future__ import annotations
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from perdure.contracts import MAX_PAYLOAD, Json, RunResult, payload_size
-    from perdure.errors import OutputTooLarge
+    from perdure.contracts import MAX_PAYLOAD, MAX_STORED, OFFLOADED, Json, RunResult, payload_size
+    from perdure.errors import InvalidRequest, OutputTooLarge
 
 MAX_ENTRY = 1_000_000
 """Bytes of one transcript entry, where there is more than one answer in it: a page of the query holds 1.5 MB."""
+
+
+def check_request(request: Json) -> None:
+    """Raise `InvalidRequest` where the request of a run that begins is too large.
+
+    A payload store makes more room. The plan that says so isn't there yet, but history tells: a request that isn't in
+    it came by a store, which the worker that has read it must have, too.
+    """
+    size = payload_size(request)
+    stored = workflow.info().get_current_history_size() < OFFLOADED
+    if size > (most := MAX_STORED if stored else MAX_PAYLOAD):
+        raise InvalidRequest(
+            f"the request has {size} bytes; it may have {most}. Put large inputs where a tool can read them."
+        )
 
 
 def fitting_rows(rows: list[Json]) -> list[Json]:

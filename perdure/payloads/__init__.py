@@ -1,0 +1,1 @@
+"""Where large payloads are kept outside Temporal. See docs/limits.md."""
