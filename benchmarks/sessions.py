@@ -134,7 +134,7 @@ async def _histories(client: PerdureClient, run: RunHandle) -> list[tuple[int, i
         handle = client.client.get_workflow_handle(run.id, run_id=earlier or None)
         description = (await handle.describe()).raw_description.workflow_execution_info
         sizes.append((description.history_length, description.history_size_bytes))
-        first = next(event async for event in handle.fetch_history_events(page_size=1))
+        first = await anext(aiter(handle.fetch_history_events(page_size=1)))
         earlier = first.workflow_execution_started_event_attributes.continued_execution_run_id or None
     return sizes
 

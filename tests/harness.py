@@ -136,13 +136,13 @@ async def replay(history: WorkflowHistory, *, sandboxed: bool = True) -> None:
 
 
 async def conversation(handle: Handle) -> Conversation:
-    """The whole transcript of a run, read page by page."""
-    entries: list[dict[str, Any]] = []
-    while True:
-        page: TranscriptPage = await handle.query("transcript", {"start": len(entries)}, result_type=TranscriptPage)
+    """The whole transcript of a run, or what the workflow still has of it, read page by page."""
+    page: TranscriptPage = await handle.query("transcript", {}, result_type=TranscriptPage)
+    base, entries = page.base, list(page.entries)
+    while base.length + len(entries) < page.total:
+        page = await handle.query("transcript", {"start": base.length + len(entries)}, result_type=TranscriptPage)
         entries += page.entries
-        if len(entries) >= page.total:
-            return Conversation().extended(entries)
+    return Conversation(mark=base).extended(entries)
 
 
 async def messages(handle: Handle) -> list[ModelMessage]:

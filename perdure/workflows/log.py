@@ -15,7 +15,7 @@ from typing import Any
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from perdure.contracts import Json, canonical
+    from perdure.contracts import Json
 
 BLOCK = 1_500_000
 """Bytes of rows in a block."""
@@ -45,8 +45,9 @@ class Log:
         self._open_size = 0
 
     def append(self, row: Json) -> bytes:
-        """Add a row; returns it as it is written."""
-        written = canonical(row)
+        """Add a row; returns it as it is written: with its keys in their order, which a model may read."""
+        text = json.dumps(row, separators=(",", ":"), ensure_ascii=False)
+        written = text.encode("utf-8", "surrogatepass")
         self._add(written)
         return written
 
