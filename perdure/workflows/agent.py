@@ -59,9 +59,11 @@ class AgentWorkflow(Handlers):
         if state.chain == 0:
             state.started = workflow.now()
             state.request = _request(raw)
-            state.model = state.request.model
+            state.model = state.next_model = state.request.model
         try:
             await self._prepare()
+            if state.early:
+                await workflow.wait_condition(lambda: not state.early)
             await run_session(state)
             result = fitting_result(self._result())
         except RollOver:
