@@ -25,6 +25,7 @@ def describe_agent(durable: DurableAgent) -> Json:
         "output": _type_name(durable.agent.output_type),
         "params": _type_name(durable.params_type) if durable.params_type is not None else None,
         "limits": limits,
+        "on_limit": durable.on_limit,
         "tools": [_describe_tool(durable, name, tool) for name, tool in tools.items()],
         "all_tools_known": complete,
     }
