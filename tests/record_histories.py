@@ -37,6 +37,7 @@ from perdure.converter import data_converter
 from perdure.tokens import make_token
 from tests.conftest import server_arguments, temporal_binary
 from tests.harness import Handle, Runs, activities, until, working
+from tests.recorded_limits import limits_and_models, limits_app
 from tests.scripts import Script
 
 FOLDER = Path(__file__).parent / "histories"
@@ -232,6 +233,8 @@ async def record() -> None:
                 await write(name, await scenario())
         async with working(environment.client, decided_app()) as runs:
             await write("decided", await decided(runs))
+        async with working(environment.client, limits_app()) as runs:
+            await write("limits_and_models", await limits_and_models(runs))
 
 
 async def write(name: str, handle: Handle) -> None:

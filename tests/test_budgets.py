@@ -202,17 +202,21 @@ async def test_a_session_over_its_limit_fails_every_turn_until_it_is_raised(clie
         assert (await closed(handle))["output"] == "again"
 
 
-async def test_an_interrupt_ends_a_turn_that_waits_at_a_limit(client: Client, cache: int) -> None:
-    app = counter([], Script("hello"), limits=Limits(turn_requests=0), **ASK)
+@pytest.mark.parametrize("at", ["turn_requests", "turn_tool_calls"])
+async def test_an_interrupt_ends_a_turn_that_waits_at_a_limit(client: Client, cache: int, at: str) -> None:
+    ran: list[int] = []
+    calls = Script("hello") if at == "turn_requests" else Script({"count": {"number": 1}}, "hello")
+    app = counter(ran, calls, limits=most(at, 0), **ASK)
     async with working(client, app, cache=cache) as runs:
         handle = await runs.start("counts", "hi", **SESSION)
-        await limit(handle, "turn_requests")
+        await limit(handle, at)
         await update(handle, "interrupt", {"by": "ann"})
         assert (await turn(handle, turn=1))["state"] == "interrupted"
         assert await pending(handle, 0) == []
-        await raised(handle, turn_requests=1)
+        await raised(handle, **{at: 1})
         assert await answered(handle, "again") == "hello"
         await closed(handle)
+    assert ran == []
 
 
 def priced(*costs: str | None, **options: Any) -> App:

@@ -17,6 +17,8 @@ def describe_agent(durable: DurableAgent) -> Json:
     """The agent, its limits and its tools with the policies that apply."""
     tools, complete = static_tools(durable)
     limits = durable.limits.model_dump(mode="json", exclude_none=True)
+    if durable.limits.cost is None and durable.limits.turn_cost is None:
+        limits.pop("unpriced_requests", None)  # without a limit of the cost it means nothing
     return {
         "name": durable.name,
         "version": durable.version,
