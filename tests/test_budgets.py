@@ -12,6 +12,7 @@ from pydantic_ai import Agent
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.usage import RequestUsage
+from temporalio.api.sdk.v1 import WorkflowMetadata
 from temporalio.client import Client
 
 from perdure import App, Approval, DurableAgent, Limits
@@ -293,6 +294,46 @@ async def test_input_of_one_request(client: Client, cache: int, model: type[Func
         failure = await runs.failure("reads", "go")
     assert (failure.type, asked.count(3)) == ("LimitExceeded", 1 if model is Counting else 2)
     assert "has 300 input tokens, its limit is 200" in failure.message
+
+
+async def test_a_request_that_is_too_large_waits_also_when_the_run_continues_as_new(
+    rolling_client: Client, cache: int
+) -> None:
+    asked: list[int] = []
+
+    def ask(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        asked.append(len(messages))
+        return ModelResponse(parts=[TextPart("done")])
+
+    durable = DurableAgent(Agent(Counting(ask), name="reads"), limits=Limits(request_input_tokens=50), **ASK)
+    async with working(rolling_client, App(agents=[durable]), cache=cache) as runs:
+        handle = await runs.start("reads", "go")
+        await limit(handle, "request_input_tokens")
+        assert await runs_of(handle) == 1
+        for n in range(8):
+            await handle.signal("approve", {"call": "nothing", "by": str(n)})
+
+        async def rolled() -> bool:
+            return await runs_of(handle) == 2
+
+        await until(rolled)
+        row = await limit(handle, "request_input_tokens")
+        assert (row["call"], row["args"]["used"], asked) == ("limit-1", 100, [])
+        await raised(handle, request_input_tokens=100)
+        result = await handle.result()
+        assert (result["output"], result["steps"], asked) == ("done", 1, [1])
+
+
+async def test_the_web_ui_shows_what_raises_it(client: Client) -> None:
+    async with working(client, counter([], steps(1), limits=Limits(requests=0), **ASK)) as runs:
+        handle = await runs.start("counts", "go")
+        await limit(handle, "requests")
+        shown = (await handle.query("__temporal_workflow_metadata", result_type=WorkflowMetadata)).current_details
+        blocks = "\n".join(line[4:] for line in shown.split("\n") if line.startswith("    "))
+        assert '{\n  "limits": {\n    "requests": 1\n  },\n  "by": "your name"\n}' in blocks
+        assert '{\n  "call": "limit-1",\n  "by": "your name"\n}' in blocks
+        await raised(handle, requests=9)
+        await handle.result()
 
 
 async def test_a_deadline_asks_before_the_next_request(client: Client, cache: int) -> None:
