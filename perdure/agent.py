@@ -52,8 +52,17 @@ class DurableAgent:
     """Attempts of a model request by Temporal; the provider client's own retries are switched off."""
     max_parallel_calls: int = 16
     """Tool calls of a run that are open at once."""
+    compact_above: int | None = None
+    """Tokens of the context (input and output of the last model request) above which older messages are summarised.
+    `None`: four fifths of the model's window, where Pydantic AI knows it, which is also the most; 0: never."""
+    compact_keep: int | None = None
+    """Bytes of JSON of the latest messages that stay as they are. `None`: one for each token of `compact_above`, which
+    is about a quarter of the context."""
+    compact_with: str | None = None
+    """The key in `models` of the model that summarises; `None` = the run's own."""
 
     def __post_init__(self) -> None:
+        self._check_compaction()
         timeout = seconds(self.model_timeout)
         if timeout is None or not 0 < timeout < math.inf:
             raise DeclarationError(f"model_timeout={self.model_timeout!r} must be a finite time, more than 0 seconds")
@@ -72,6 +81,16 @@ class DurableAgent:
         """Who may raise limits, as it goes into history."""
         approval = self.limit_approval or (Approval() if self.on_limit == "ask" else None)
         return approval.terms("limit_approval") if approval is not None else None
+
+    def _check_compaction(self) -> None:
+        for name in ("compact_above", "compact_keep"):
+            value = getattr(self, name)
+            if value is not None and (type(value) is not int or value < 0):
+                raise DeclarationError(f"{name}={value!r} must be a whole number, at least 0")
+        if self.compact_with is not None and self.compact_with not in self.models:
+            raise DeclarationError(
+                f"compact_with={self.compact_with!r} is none of the agent's models. Known models: {sorted(self.models)}"
+            )
 
     @property
     def name(self) -> str:

@@ -14,6 +14,7 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from perdure.activities.check_edit import CheckEdit
 from perdure.activities.check_result import CheckResult
+from perdure.activities.compact import Compact
 from perdure.activities.model_request import ModelRequests
 from perdure.activities.prepare_run import PrepareRun
 from perdure.activities.runtime import Runtime
@@ -58,6 +59,7 @@ def worker(
         activities=[
             PrepareRun(runtime).prepare_run,
             ModelRequests(runtime).model_request,
+            Compact(runtime).compact,
             Settle(runtime).settle,
             ToolCalls(runtime).tool_call,
             CheckEdit(runtime).check_edit,

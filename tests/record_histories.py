@@ -17,6 +17,7 @@ from typing import Any, cast
 
 from pydantic import BaseModel
 from pydantic_ai import Agent, CallDeferred, FunctionToolset, ModelRetry
+from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.messages import ModelResponsePart, ToolCallPart
 from temporalio.client import WorkflowFailureError
 from temporalio.testing import WorkflowEnvironment
@@ -35,6 +36,8 @@ from perdure import (
 from perdure.contracts import VerbName, args_digest
 from perdure.converter import data_converter
 from perdure.tokens import make_token
+from tests import compacting
+from tests.compacting import Summarizer, counting
 from tests.conftest import server_arguments, temporal_binary
 from tests.harness import Handle, Runs, activities, until, working
 from tests.recorded_limits import limits_and_models, limits_app
@@ -145,6 +148,11 @@ def decided_app() -> App:
     return App(agents=[DurableAgent(agent, policies=policies)], verifier=verifier, notifier=notifier)
 
 
+def compacted_app() -> App:
+    """A run that is compacted, of which the second compaction fails."""
+    return compacting.app(counting(8), Summarizer(None, ModelHTTPError(401, "short", "no key")))
+
+
 def claims_of(token: str) -> dict[str, Any]:
     """What a token says; nobody is deceived here."""
     body = token.split(".")[1]
@@ -235,6 +243,8 @@ async def record() -> None:
             await write("decided", await decided(runs))
         async with working(environment.client, limits_app()) as runs:
             await write("limits_and_models", await limits_and_models(runs))
+        async with working(environment.client, compacted_app()) as runs:
+            await write("compacted", await finish(runs, "shop"))
 
 
 async def write(name: str, handle: Handle) -> None:

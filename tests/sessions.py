@@ -43,3 +43,9 @@ async def closed(handle: Handle) -> dict[str, Any]:
 async def runs_of(handle: Handle) -> int:
     """How many runs the chain has."""
     return len(await chain(handle))
+
+
+async def user_texts(handle: Handle) -> list[Any]:
+    """The messages of the users, as the transcript has them."""
+    page = await handle.query("transcript", {})
+    return [entry["content"] for entry in page["entries"] if entry["kind"] == "user"]

@@ -78,9 +78,9 @@ class Transcripts:
     async def _ask(self, seen: Seen) -> Conversation:
         self.misses += 1
         for _ in range(2):
-            entries = await _query_entries(activity.client(), seen.until.length)
-            if digest_after(Mark(), entries) == seen.until.digest:
-                conversation = Conversation().extended(entries)
+            base, entries = await _query_entries(activity.client(), seen.until.length)
+            if digest_after(base, entries) == seen.until.digest:
+                conversation = Conversation(mark=base).extended(entries)
                 self.hold(conversation)
                 return conversation
         error = TranscriptMismatch(
@@ -130,15 +130,15 @@ def digest_after(mark: Mark, entries: list[Json]) -> str:
     return digest
 
 
-async def _query_entries(client: Client, length: int) -> list[Json]:
-    """The first `length` entries of the workflow this activity belongs to, page by page."""
-    entries: list[Json] = []
-    while len(entries) < length:
-        page = await _query_page(client, len(entries))
-        if not page.entries:
-            break
-        entries += page.entries
-    return entries[:length]
+async def _query_entries(client: Client, length: int) -> tuple[Mark, list[Json]]:
+    """The first `length` entries of the workflow this activity belongs to, page by page, as far as it still has them,
+    and the place before the first of them."""
+    page = await _query_page(client, 0)
+    base, entries = page.base, page.entries
+    while page.entries and base.length + len(entries) < length:
+        page = await _query_page(client, base.length + len(entries))
+        entries = [*entries, *page.entries]
+    return base, entries[: max(0, length - base.length)]
 
 
 async def _query_page(client: Client, start: int) -> TranscriptPage:

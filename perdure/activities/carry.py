@@ -23,7 +23,7 @@ from pydantic_ai.toolsets import ToolsetTool
 from pydantic_ai.usage import RunUsage
 from pydantic_core import PydanticSerializationError, from_json, to_jsonable_python
 
-from perdure.activities.transcript import parse_messages
+from perdure.activities.parsing import parse_messages
 from perdure.contracts import Json, Usage
 from perdure.errors import ArgumentsNotCarried, NotCarried
 

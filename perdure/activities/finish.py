@@ -8,18 +8,28 @@ from typing import Any
 
 from pydantic_ai import AgentRun, DeferredToolRequests
 from pydantic_ai.exceptions import IncompleteToolCall
-from pydantic_ai.messages import ModelRequest, ModelRequestPart, ModelResponse, ToolCallPart, ToolReturnPart
+from pydantic_ai.messages import (
+    ModelRequest,
+    ModelRequestPart,
+    ModelResponse,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+)
 
 from perdure.activities.carry import dump_parts, dump_response, run_usage, usage_between
 from perdure.activities.drive import Place, advance, asked_again, ended_with
 from perdure.activities.output import dump_output
 from perdure.activities.plan import planned_calls
 from perdure.activities.seam import Answered, Collected, Seam
+from perdure.activities.sent import changed_parts
 from perdure.contracts import MAX_PAYLOAD, Fault, Json, Step, StepRetries, Usage, payload_size
 from perdure.errors import OutputTooLarge
 
 SKIPPED = "Tool not executed - a final result was already processed."
 """Pydantic AI's words for a call that an output made needless."""
+INTERRUPTED = "interrupted_requests"
+"""Among the usage's details: requests that were cancelled while the model answered."""
 ENDED = "The run ended before this call was made."
 
 
@@ -51,6 +61,17 @@ class Finished:
             self.node = await advance(self.run, node)
         except Collected as collected:
             self.collected = collected.requests
+
+    def keep_partial_text(self) -> bool:
+        """Take the text that the model had got to when its stream was cut off; whether there is any. What it began to
+        think or to call is left out: a provider refuses half of that."""
+        history = self.run.ctx.state.message_history
+        partial = history[-1] if history else None
+        if not isinstance(partial, ModelResponse) or partial.state != "interrupted":
+            return False
+        text = [part for part in partial.parts if isinstance(part, TextPart) and part.content]
+        self.answered.response = replace(partial, parts=text)
+        return bool(text)
 
     def cut_off_call(self) -> Exception | None:
         """Pydantic AI's own error where the response was cut off in the middle of its last call's arguments."""
@@ -129,6 +150,15 @@ async def finished_step(end: Finished) -> Step:
     return step
 
 
+def interrupted_step(end: Finished) -> Step:
+    """The step of a request that was cancelled while the model answered. What it cost isn't known, as a rule: it is
+    counted in the usage's details instead."""
+    usage = usage_between(run_usage(end.before), end.run.usage)
+    counted = usage.model_copy(update={"details": {**usage.details, INTERRUPTED: 1}})
+    model = end.response.model_name if end.response else None
+    return Step(entry=_entry(end), interrupted=True, usage=counted, model=model)
+
+
 async def _end_of(end: Finished) -> dict[str, Any]:
     """The calls or the output of the step, and whether a call has to be mended."""
     if end.error is not None or end.response is None:
@@ -184,32 +214,15 @@ def returned(call: ToolCallPart, text: str, outcome: Any) -> ToolReturnPart:
 
 def _entry(end: Finished) -> Json | None:
     """The transcript's entry, with the request's parts where they aren't what the transcript gives."""
-    sent = _sent_parts(end)
-    parts = dump_parts(sent) if sent is not None else None
-    changed = parts is not None and _untimed(parts) != _untimed(dump_parts(end.here.conversation.request().parts))
+    known, responded = end.here.conversation, end.response is not None
+    parts = changed_parts(end.run, known, responded)
     if end.response is None:
-        return {"kind": "request", "request_parts": parts} if changed else None
+        return None if parts is None else {"kind": "request", "request_parts": parts}
     entry: Json = {"kind": "response", "response": dump_response(end.response)}
-    entry |= {"request_parts": parts} if changed else {}
+    entry |= {} if parts is None else {"request_parts": parts}
     established = sorted(end.run.ctx.deps.established_tool_names or ())
-    known = end.here.conversation.established
-    return entry | ({"established": established} if known is None or established != list(known) else {})
-
-
-def _sent_parts(end: Finished) -> Sequence[ModelRequestPart] | None:
-    """The parts of the request that the response answers."""
-    history = end.run.ctx.state.message_history
-    at = len(history) - 1
-    if end.response is not None:
-        while at >= 0 and not isinstance(history[at], ModelResponse):
-            at -= 1
-        at -= 1
-    message = history[at] if at >= 0 else None
-    return message.parts if isinstance(message, ModelRequest) else None
-
-
-def _untimed(parts: Sequence[Json]) -> list[Json]:
-    return [{name: value for name, value in part.items() if name != "timestamp"} for part in parts]
+    same = known.established is not None and established == list(known.established)
+    return entry if same else entry | {"established": established}
 
 
 def without_calls(response: ModelResponse, names: Collection[str]) -> ModelResponse:

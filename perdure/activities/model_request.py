@@ -13,7 +13,7 @@ from temporalio import activity
 from perdure.activities.counted import TooLarge
 from perdure.activities.drive import Place, advance, ended_with, opened, place
 from perdure.activities.faults import fault_of, log_error, provider_errors
-from perdure.activities.finish import Finished, finished_step, without_calls
+from perdure.activities.finish import Finished, finished_step, interrupted_step, without_calls
 from perdure.activities.live import heartbeats
 from perdure.activities.runtime import Runtime
 from perdure.activities.seam import Answered, Seam
@@ -64,6 +64,8 @@ async def _request(here: Place, live: Live, input: StepInput) -> Step:
             end.node = await _ask(run, here, live)
             await _decide(end)
         except asyncio.CancelledError:
+            if _was_asked_to() and end.keep_partial_text():
+                return interrupted_step(end)
             raise
         except Exception as error:
             if answered.response is None and isinstance(error, TooLarge):
@@ -79,15 +81,26 @@ async def _request(here: Place, live: Live, input: StepInput) -> Step:
             return Step(error=fault_of(error), usage=end.usage())
 
 
+def _was_asked_to() -> bool:
+    """Whether the cancel is the workflow's, and not the worker's end."""
+    details = activity.cancellation_details()
+    return details is not None and details.cancel_requested
+
+
 def first_or_next(conversation: Conversation) -> tuple[list[Any], Any]:
     """The history and the prompt to open a run with.
 
-    The first request of a run is made from the prompt, since only then does Pydantic AI add system prompts.
+    The first request of a run is made from the prompt, since only then does Pydantic AI add system prompts. Where
+    several messages came before the first answer, their contents are one prompt.
     """
     pending = conversation.request()
-    if not conversation.messages and len(pending.parts) == 1 and isinstance(pending.parts[0], UserPromptPart):
-        return [], pending.parts[0].content
-    return [*conversation.messages, pending], None
+    users = [part for part in pending.parts if isinstance(part, UserPromptPart)]
+    if conversation.messages or len(users) < len(pending.parts):
+        return [*conversation.messages, pending], None
+    if len(users) == 1:
+        return [], users[0].content
+    contents = [[part.content] if isinstance(part.content, str) else part.content for part in users]
+    return [], [item for content in contents for item in content]
 
 
 async def _ask(run: AgentRun[Any, Any], here: Place, live: Live) -> Node:

@@ -23,6 +23,8 @@ from perdure.policy import seconds
 TYPES = (IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD, IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD_LIST)
 BENIGN = ApplicationErrorCategory.BENIGN
 """A wrong request is its sender's business: no traceback in the worker's log."""
+PART_OF_WINDOW = 0.8
+"""How much of a model's window may be used before the conversation is compacted: the next answers need room."""
 PROMPT = TypeAdapter[Any](str | list[UserContent])
 
 
@@ -42,6 +44,7 @@ class PrepareRun:
         except PerdureError as error:
             raise ApplicationError(str(error), type=error.type, non_retryable=True, category=BENIGN) from None
         attributes, warnings = await self._search_attributes()
+        above = compact_above(durable, model)
         return RunPlan(
             agent=durable.name,
             version=durable.version,
@@ -55,6 +58,9 @@ class PrepareRun:
             search_attributes=attributes,
             model_timeout=seconds(durable.model_timeout) or 600.0,
             model_attempts=durable.model_attempts,
+            compact_above=above,
+            compact_keep=(above or 0) if durable.compact_keep is None else durable.compact_keep,
+            compact_with=durable.compact_with,
             verifies=self._runtime.app.verifier is not None,
             encrypts=activity.client().data_converter.payload_codec is not None,
             notifies=self._runtime.app.notifier is not None,
@@ -101,3 +107,12 @@ def _model_ids(durable: DurableAgent) -> dict[str, str]:
     own = {} if durable.agent.model is None else {"": durable.agent.model}
     every = {**own, **durable.models}
     return {key: model.model_id if isinstance(model, Model) else model for key, model in every.items()}
+
+
+def compact_above(durable: DurableAgent, model: Model) -> int | None:
+    """The tokens above which a run with this model is compacted; `None` = never."""
+    if durable.compact_above == 0:
+        return None
+    window = model.context_window
+    bounds = [durable.compact_above, None if window is None else int(window * PART_OF_WINDOW)]
+    return min((bound for bound in bounds if bound is not None), default=None)

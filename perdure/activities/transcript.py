@@ -2,24 +2,21 @@
 
 A request of Pydantic AI is what stands between two responses: user messages and the answers to calls. Its parts are
 kept as JSON until the response that answers them is known, since they may be replaced by what was really sent.
+
+A note (`{"kind": "note", "upto": k, "keep": m, …}`) replaces the messages before it by one request, the summary, and
+the last m of them. It holds whatever else a conversation needs of the first k entries, so that the conversation is the
+same without them: `Conversation(mark=<the place after k>).extended(entries[k:])`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
-from pydantic_ai.messages import (
-    ModelMessage,
-    ModelMessagesTypeAdapter,
-    ModelRequest,
-    ModelResponse,
-    ToolCallPart,
-    UserPromptPart,
-)
-from pydantic_core import to_json
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, ToolCallPart, UserPromptPart
 
+from perdure.activities.parsing import message_bytes, parse_messages, parse_request
 from perdure.contracts import Json, Mark, canonical, chain_digest
 
 OUTCOMES = {"returned": "success", "retried": "retried", "denied": "denied", "expired": "denied", "failed": "failed"}
@@ -34,23 +31,35 @@ class Conversation:
     start: Json = field(default_factory=lambda: {})
     """The first entry: params and metadata of the run."""
     messages: tuple[ModelMessage, ...] = ()
+    places: tuple[int, ...] = ()
+    """For each message the entry that completed it: of a request, that of its response."""
     pending: tuple[Json, ...] = ()
     """Parts of the request that the model hasn't answered yet."""
     asked: Json | None = None
     """The last user message, as a part."""
+    asked_at: int = -1
+    """The entry it came with."""
     established: tuple[str, ...] | None = None
     """The tools that the model's requests were established with: later ones are announced to it as new."""
-    revealed: frozenset[str] = frozenset()
-    """Deferred tools that the model has been shown."""
+    revealed: Mapping[str, int] = field(default_factory=lambda: {})
+    """Deferred tools that the model has been shown, with the entry that did it."""
     size: int = 0
-    """Bytes of the entries."""
+    """Bytes of the entries, of compacted ones what is left of them."""
 
     def extended(self, entries: Iterable[Json]) -> Conversation:
         """This conversation with `entries` after it."""
-        builder = _Builder(self)
+        entries = list(entries)
+        builder = _Builder(self._begun(entries))
         for entry in entries:
             builder.add(entry)
         return builder.conversation()
+
+    def _begun(self, entries: Sequence[Json]) -> Conversation:
+        """Where the entries before this place were dropped: with what they had revealed, from the note for them."""
+        if self.mark.length == 0 or self.messages or self.start:
+            return self
+        notes = [entry for entry in entries if is_compaction(entry) and entry["upto"] == self.mark.length]
+        return replace(self, revealed=dict.fromkeys(notes[0]["revealed"], self.mark.length)) if notes else self
 
     @property
     def response(self) -> ModelResponse | None:
@@ -67,21 +76,22 @@ class Conversation:
         """The last user message, as Pydantic AI's `RunContext.prompt`."""
         if self.asked is None or isinstance(self.asked["content"], str):
             return self.asked and self.asked["content"]
-        return cast("UserPromptPart", _request([self.asked]).parts[0]).content
+        return cast("UserPromptPart", parse_request([self.asked]).parts[0]).content
 
     def request(self) -> ModelRequest:
         """The request to make next."""
-        return _request(self.pending)
+        return parse_request(self.pending)
 
 
 class _Builder:
     def __init__(self, base: Conversation) -> None:
-        self._base = base
+        self._messages, self._places = list(base.messages), list(base.places)
         self._raw: list[Json] = []
         self._pending = list(base.pending)
         self._digest, self._length, self._size = base.mark.digest, base.mark.length, base.size
-        self._start, self._asked, self._established = base.start, base.asked, base.established
-        self._revealed = set(base.revealed)
+        self._start, self._established = base.start, base.established
+        self._asked, self._asked_at = base.asked, base.asked_at
+        self._revealed = dict(base.revealed)
         self._unsorted: list[Json] = []
         response = base.response
         self._order = _call_order([call.tool_call_id for call in response.tool_calls]) if response else {}
@@ -94,7 +104,7 @@ class _Builder:
             case "start":
                 self._start = entry
             case "user":
-                self._asked = _user_part(entry)
+                self._asked, self._asked_at = _user_part(entry), self._at
                 self._pending.append(self._asked)
             case "response":
                 self._respond(entry)
@@ -102,15 +112,26 @@ class _Builder:
                 self._pending = list(entry["request_parts"])
             case "outcomes":
                 self._pending += self._answers(entry)
+            case "note" if is_compaction(entry):
+                self._compact(entry)
             case _:
-                pass  # a note, or an entry of a newer version: not part of the conversation
+                pass  # another note, or an entry of a newer version: not part of the conversation
+
+    @property
+    def _at(self) -> int:
+        """The index of the entry that is being added."""
+        return self._length - 1
+
+    def _reveal(self, names: Iterable[str]) -> None:
+        self._revealed = {**dict.fromkeys(names, self._at), **self._revealed}
 
     def _respond(self, entry: Json) -> None:
         response: Json = entry["response"]
         parts = entry.get("request_parts") or self._pending
-        self._revealed.update(name for part in parts for name in _reveals(part))
+        self._reveal(name for part in parts for name in _reveals(part))
         self._established = tuple(entry["established"]) if "established" in entry else self._established
         self._raw += [{"kind": "request", "parts": [_settled(part) for part in parts]}, response]
+        self._places += [self._at, self._at]
         self._pending = []
         self._order = _call_order([part["tool_call_id"] for part in response["parts"] if _is_call(part)])
 
@@ -136,34 +157,53 @@ class _Builder:
         for part in parts:
             names = _reveals(part)
             new = [name for name in names if name not in self._revealed]
-            self._revealed.update(new)
+            self._reveal(new)
             if names and not new:
                 continue
             kept.append(part if new == names else {**part, "tools_added": new})
         return kept
 
+    def _compact(self, note: Json) -> None:
+        """Put a note's request in the place of all but the last messages. Nothing here may depend on the entries that
+        it covers: they may be gone."""
+        parts: list[Json] = note["parts"]
+        upto: int = note["upto"]
+        kept = self._parsed()[-note["keep"] :]
+        self._messages = [parse_request(parts), *kept]
+        self._places = [self._at, *self._places[-len(kept) :]]
+        self._start = note["start"]
+        self._established = tuple(note["established"]) if "established" in note else None
+        names: list[str] = [*note["revealed"], *(name for part in parts for name in _reveals(part))]
+        self._revealed = {name: max(at, upto) for name, at in self._revealed.items()}
+        self._revealed = {**self._revealed, **dict.fromkeys(names, upto)}
+        if self._asked_at < upto:
+            self._asked = next((part for part in reversed(parts) if part["part_kind"] == "user-prompt"), None)
+            self._asked_at = upto - 1
+        self._size = len(canonical(note)) + message_bytes(kept)
+
+    def _parsed(self) -> list[ModelMessage]:
+        self._messages += parse_messages(self._raw)
+        self._raw = []
+        return self._messages
+
     def conversation(self) -> Conversation:
         return Conversation(
             mark=Mark(length=self._length, digest=self._digest),
             start=self._start,
-            messages=(*self._base.messages, *parse_messages(self._raw)),
+            messages=tuple(self._parsed()),
+            places=tuple(self._places),
             pending=tuple(self._pending),
             asked=self._asked,
+            asked_at=self._asked_at,
             established=self._established,
-            revealed=frozenset(self._revealed),
+            revealed=self._revealed,
             size=self._size,
         )
 
 
-def parse_messages(raw: Sequence[Json]) -> list[ModelMessage]:
-    """Messages from their JSON. By way of bytes: only the JSON parser reads base64."""
-    return ModelMessagesTypeAdapter.validate_json(to_json(raw)) if raw else []
-
-
-def _request(parts: Sequence[Json]) -> ModelRequest:
-    message = parse_messages([{"kind": "request", "parts": list(parts)}])[0]
-    assert isinstance(message, ModelRequest)
-    return message
+def is_compaction(entry: Json) -> bool:
+    """Whether an entry is a note that stands for those before it."""
+    return entry["kind"] == "note" and "keep" in entry
 
 
 def _settled(part: Json) -> Json:

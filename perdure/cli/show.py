@@ -89,6 +89,8 @@ def _print(described: RunSummary, status: StatusView, entries: list[Json], ended
             out.print(styled(label, text))
     for call in status.open_calls:
         out.print(styled("running", f"{call['tool']} {plain(call['args'])}"))
+    for warning in status.warnings:
+        out.print(styled("warning", warning))
     if "output" in ended:
         out.print(styled("output", plain(ended["output"])))
     if "failure" in ended:

@@ -72,6 +72,8 @@ def entry_lines(entry: Json) -> Iterator[Line]:
         case "response":
             for part in entry["response"]["parts"]:
                 yield from _response_lines(part)
+            if entry["response"].get("state") == "interrupted":
+                yield "stopped", "interrupted here"
         case "outcomes":
             for outcome in entry.get("outcomes", []):
                 yield outcome["kind"], f"{outcome['tool']} → {_answer(outcome)}"
@@ -79,6 +81,9 @@ def entry_lines(entry: Json) -> Iterator[Line]:
                 yield from _request_lines(part)
         case "request":
             return
+        case "note" if "keep" in entry:
+            yield "note", f"the first {entry['upto']} entries go to the model as this summary, by {entry['model']}"
+            yield from (("summary", part["content"]) for part in entry["parts"] if part["part_kind"] == "compaction")
         case _:
             yield str(entry.get("kind")), plain(entry.get("text", ""))
 

@@ -11,6 +11,7 @@ from perdure.contracts.answered import (
     Decided,
     Fault,
     Heard,
+    Mark,
     NewLimits,
     NewModel,
     Output,
@@ -100,9 +101,10 @@ from perdure.contracts.sent import (
     WhenBusy,
 )
 from perdure.contracts.steps import (
+    CompactInput,
+    Compaction,
     EditCheck,
     EditInput,
-    Mark,
     RetryState,
     RunPlan,
     Seen,
@@ -143,6 +145,8 @@ __all__ = [
     "CarriedWait",
     "Carry",
     "Compact",
+    "CompactInput",
+    "Compaction",
     "Complete",
     "Decide",
     "Decided",

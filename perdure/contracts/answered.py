@@ -134,14 +134,26 @@ class StatusView(Recorded):
     rejected: list[Json] = []
     """Signals that couldn't be used, with the reason: the last 50."""
     rejected_count: int = 0
+    warnings: list[str] = []
+    """What was left out or failed without ending the run, a compaction among them."""
     unsent: list[Json] = []
     """Notifications that couldn't be sent, with the reason: the last 50."""
+
+
+class Mark(Compact):
+    """A place in the transcript: how many entries come before it and their digest."""
+
+    length: int = 0
+    digest: str = ""
 
 
 class TranscriptPage(Recorded):
     """The answer of the query `transcript`: entries from `start` on, at least one where there is one."""
 
     start: int = 0
+    """Not before `base.length`, whatever was asked for."""
+    base: Mark = Mark()
+    """The place before the first entry that the workflow still has: a note stands for those before it."""
     entries: list[Json] = []
     total: int = 0
     digest: str = ""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
-from perdure.contracts.answered import Fault, TurnView, Usage
+from perdure.contracts.answered import Fault, Mark, TurnView, Usage
 from perdure.contracts.base import Compact, Json
 from perdure.contracts.calls import ApprovalTerms, CallOutcome, PlannedCall
 from perdure.contracts.deciding import Kind
 from perdure.contracts.sent import Limits, WhenBusy
-from perdure.contracts.steps import Mark, RetryState, RunPlan, Step
+from perdure.contracts.steps import RetryState, RunPlan, Step
 
 
 class Message(Compact):
@@ -87,6 +87,8 @@ class Carry(Compact):
     """What had been used when the turn began."""
     closing: bool = False
     idle_since: datetime | None = None
+    context_tokens: int = 0
+    compact_floor: int | None = None
     transcript: Packed = Packed()
     told: Mark = Mark()
     """The place in the transcript that a worker was last told of."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from perdure.contracts.answered import Fault, Output, Usage
+from perdure.contracts.answered import Fault, Mark, Output, Usage
 from perdure.contracts.base import Compact, Json
 from perdure.contracts.calls import ApprovalTerms, PlannedCall
 from perdure.contracts.sent import Limits
@@ -88,20 +88,21 @@ class RunPlan(Compact):
     model_timeout: float = 600.0
     """Seconds for one model request (start to close)."""
     model_attempts: int = 5
+    compact_above: int | None = None
+    """Tokens of the model's context from which on the conversation is compacted; absent = never."""
+    compact_keep: int = 0
+    """Bytes of the latest messages that a compaction leaves as they are."""
+    compact_with: str | None = None
+    """The key of the model that summarises; absent = the run's own."""
     verifies: bool = False
     """The app has a verifier: only verified people decide."""
     encrypts: bool = False
     """The worker's data converter has a codec, so that a token isn't written to history in clear."""
     notifies: bool = False
     """The app has a notifier."""
+    stores: bool = False
+    """The worker's data converter puts large payloads into a store, so that they don't count."""
     warnings: list[str] = []
-
-
-class Mark(Compact):
-    """A place in the transcript: how many entries come before it and their digest."""
-
-    length: int = 0
-    digest: str = ""
 
 
 class Seen(Compact):
@@ -128,6 +129,27 @@ class StepInput(Compact):
     request_input_tokens: int | None = None
     run_id: str = ""
     """The first run id of the chain."""
+
+
+class CompactInput(StepInput):
+    """The argument of `compact`."""
+
+    keep_bytes: int
+    """Bytes of JSON of the latest messages that stay as they are; from the last response on they stay in any case."""
+    model_key: str | None = None
+    """The key of the model that summarises; absent = the agent's own model."""
+    requests_left: int | None = None
+    """Model requests that the summary may take; absent = as many as it needs."""
+
+
+class Compaction(Compact):
+    """The answer of `compact`."""
+
+    entry: Json | None = None
+    """The note for the transcript, but for its time; absent where there is nothing that it could stand for."""
+    upto: int = 0
+    """How many entries the note stands for."""
+    usage: Usage = Usage()
 
 
 class SettleInput(StepInput):

@@ -83,6 +83,7 @@ class AgentWorkflow(Handlers):
         state = self._state
         assert state.request is not None
         if state.chain:
+            await requests.prepare_again(state, state.request)
             return
         state.plan = await requests.prepare_run(state, state.request)
         state.limits = budget.lowered(state.plan.limits, state.request.limits)
@@ -100,9 +101,7 @@ class AgentWorkflow(Handlers):
 
     def _continue(self) -> NoReturn:
         """Continue as new. Nothing is open, and whoever sends something now is asked to send it again."""
-        arguments = carry.arguments(self._state)
-        carry.check_size(arguments)
-        workflow.continue_as_new(args=arguments)
+        workflow.continue_as_new(args=carry.arguments(self._state))
 
     async def _end(self) -> None:
         """Show that the run is over, however it ends, and let what was accepted be answered and told."""

@@ -107,6 +107,12 @@ def before_request(limits: Limits, run: Usage, turn: Usage = NOTHING, counted: i
     return None
 
 
+def requests_left(limits: Limits, run: Usage, turn: Usage) -> int | None:
+    """How many model requests may still be made; `None` = as many as it takes."""
+    bounds = [(getattr(limits, f"{prefix}requests"), used.requests) for prefix, _, used in _scopes(run, turn)]
+    return min((most - used for most, used in bounds if most is not None), default=None)
+
+
 def after_request(limits: Limits, run: Usage, turn: Usage = NOTHING, counted: int = 0) -> Reached | None:
     """What is over: tokens or cost. Reached exactly is allowed, as in Pydantic AI."""
     for prefix, what, used in _scopes(run, turn):

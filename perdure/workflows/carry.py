@@ -18,11 +18,14 @@ with workflow.unsafe.imports_passed_through():
         payload_size,
     )
     from perdure.errors import InternalError, TranscriptTooLarge
+    from perdure.workflows.compaction import compact
     from perdure.workflows.log import unpacked
     from perdure.workflows.state import RunState, StepInProgress
     from perdure.workflows.transcript import Transcript
     from perdure.workflows.waits import Waiting, of_limit
 
+KEPT = 200_000
+"""Bytes of messages that a summary made for want of room leaves as they are."""
 MAX_DECIDED = 1_000
 """Decisions that are remembered for those who decide once more."""
 
@@ -47,14 +50,31 @@ def size(arguments: Sequence[Any]) -> int:
     return sum(len(one) if isinstance(one, bytes) else payload_size(one) for one in arguments)
 
 
-def check_size(arguments: Sequence[Any]) -> None:
-    """Raise `TranscriptTooLarge` before a command is issued that would fail for ever."""
-    total = size(arguments)
-    if total > MAX_PAYLOAD:
+async def make_room(state: RunState) -> None:
+    """See to it that the run can continue as new: where it has too much to take along and no payload store takes it,
+    older entries give way to a summary. They stay readable in the runs of the chain before. Raises
+    `TranscriptTooLarge` before a command is issued that would fail for ever."""
+    total = _excess(state)
+    if not total:
+        return
+    upto = await compact(state, KEPT)
+    if upto is not None:
+        state.transcript.drop(upto)
+        total = _excess(state)
+    if total:
         raise TranscriptTooLarge(
             f"the run has to continue as new, and what it would take along has {total} bytes, compressed; "
-            f"{MAX_PAYLOAD} are possible. Configure a payload store (PERDURE_PAYLOADS), or compaction."
+            f"{MAX_PAYLOAD} are possible, and there is nothing to summarise. Configure a payload store "
+            "(PERDURE_PAYLOADS)."
         )
+
+
+def _excess(state: RunState) -> int:
+    """The bytes of what it would take along, where they are too many."""
+    if state.plan is not None and state.plan.stores:
+        return 0
+    total = size(arguments(state))
+    return total if total > MAX_PAYLOAD else 0
 
 
 def carried(state: RunState) -> Carry:
@@ -84,6 +104,8 @@ def carried(state: RunState) -> Carry:
         turn_usage=state.turn_usage,
         closing=state.closing,
         idle_since=state.idle_since,
+        context_tokens=state.context_tokens,
+        compact_floor=state.compact_floor,
         told=state.transcript.sent,
         decided=dict(list(state.decided.items())[-MAX_DECIDED:]),
         refused=dict(list(state.refused.items())[-MAX_DECIDED:]),
@@ -141,6 +163,8 @@ def restored(request: RunRequest, raw_carry: Any, payloads: Sequence[Any]) -> Ru
         turn_usage=carry.turn_usage,
         closing=carry.closing,
         idle_since=carry.idle_since,
+        context_tokens=carry.context_tokens,
+        compact_floor=carry.compact_floor,
         transcript=Transcript.restored(carry.transcript, carry.told, payloads[:split]),
         audit=unpacked(payloads[split:], carry.audit.base.length),
         decided=dict(carry.decided),

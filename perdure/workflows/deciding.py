@@ -30,6 +30,7 @@ async def consider(state: RunState, waiting: Waiting, arrival: Arrival) -> None:
     """Check a decision, apply it, answer it. Raises `CancelledError`; then it is answered, too."""
     try:
         arrival.answer = await _decide(state, waiting, arrival)
+        state.progressed = True
     except Exception as error:  # also a fault of ours: whoever waits for the answer gets one
         refuse(state, arrival, error if isinstance(error, PerdureError) else InternalError(f"{error!r}"))
     except asyncio.CancelledError:

@@ -51,6 +51,7 @@ def status(state: RunState) -> StatusView:
         queue=len(state.queue),
         rejected=state.rejected,
         rejected_count=state.rejected_count,
+        warnings=plan.warnings if plan else [],
         unsent=state.unsent,
     )
 

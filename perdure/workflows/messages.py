@@ -37,6 +37,7 @@ def send(state: RunState, raw: tuple[Any, ...]) -> TurnView:
         place = next((at for at, other in enumerate(state.queue) if other.when_busy != "interrupt"), place)
         _stop(state, Fault(type="Interrupted", message=_why("another message", message.by)))
     state.queue.insert(place, message)
+    state.progressed = True
     details.show(state)
     return TurnView(state="queued", messages=[message.id])
 

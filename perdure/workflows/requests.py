@@ -63,6 +63,17 @@ async def prepare_run(state: RunState, request: RunRequest) -> RunPlan:
     return RunPlan.model_validate(raw)
 
 
+async def prepare_again(state: RunState, request: RunRequest) -> None:
+    """Ask once more after the run has continued as new: search attributes may have been registered, a verifier added.
+    Limits stay as they are; where the worker no longer takes the request, everything does, and a warning shows it."""
+    try:
+        state.plan = await prepare_run(state, request)
+    except (ApplicationError, ModelFailed) as error:
+        plan = _plan(state)
+        warning = f"the worker doesn't take this run as it was started, so it goes on as planned: {error}"
+        state.plan = plan.model_copy(update={"warnings": [*plan.warnings, cut(warning, 500)][-5:]})
+
+
 async def model_request(state: RunState) -> Step:
     """Make the next model request. Temporal repeats it on provider and infrastructure errors; then it ends the run."""
     plan = _plan(state)

@@ -10,6 +10,7 @@ from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from perdure.errors import RollingOver
+    from perdure.workflows.carry import make_room
     from perdure.workflows.state import RunState
 
 
@@ -45,9 +46,15 @@ async def between_steps(state: RunState) -> None:
     state.rolling = True
     if not workflow.all_handlers_finished():
         await workflow.wait_condition(workflow.all_handlers_finished)
-    if at_rest(state):
-        raise RollOver
+    await roll(state)
     state.rolling = False
+
+
+async def roll(state: RunState) -> None:
+    """Raise `RollOver`, unless something begins while room is made for it. Raises `TranscriptTooLarge`."""
+    await make_room(state)
+    if at_rest(state) and workflow.all_handlers_finished():
+        raise RollOver
 
 
 def refuse_while_rolling(state: RunState) -> None:

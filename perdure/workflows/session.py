@@ -11,11 +11,10 @@ from temporalio.exceptions import ApplicationError
 
 with workflow.unsafe.imports_passed_through():
     from perdure.contracts import Fault, Output
-    from perdure.errors import LimitExceeded, PerdureError
+    from perdure.errors import LimitExceeded, PerdureError, TranscriptTooLarge
     from perdure.workflows import clock, details, rollover, turns
     from perdure.workflows.clock import Deadline
     from perdure.workflows.entry import as_failure
-    from perdure.workflows.rollover import RollOver
     from perdure.workflows.state import RunState
     from perdure.workflows.turn import run_turn
 
@@ -39,8 +38,8 @@ async def _next_message(state: RunState) -> bool:
             clock.tick(state)
         details.begins(state)
         await _something(state)
-        if rollover.due(state) and rollover.ready(state):
-            raise RollOver
+        if rollover.ready(state):
+            await rollover.roll(state)
     return True
 
 
@@ -82,7 +81,7 @@ async def _one_turn(state: RunState) -> None:
 def _failed(state: RunState, error: ApplicationError) -> None:
     """A turn has failed. A session goes on, and so does a run for which messages wait; any other ends with it."""
     turns.end(state, "failed", error=Fault(type=error.type or "", message=error.message, details=list(error.details)))
-    if not (state.is_session or state.queue):
+    if error.type == TranscriptTooLarge.__name__ or not (state.is_session or state.queue):
         raise error
 
 
@@ -113,8 +112,16 @@ async def _supervised(state: RunState) -> Output:
         if not task.done() and state.interrupt is not None:
             await _ended(task, state, "interrupted")
         elif not task.done() and rollover.ready(state):
-            raise RollOver
+            await _roll(task, state)
     return task.result()
+
+
+async def _roll(task: asyncio.Task[Output], state: RunState) -> None:
+    try:
+        await rollover.roll(state)
+    except TranscriptTooLarge:
+        await _ended(task, state, "deadline")
+        raise
 
 
 async def _ended(task: asyncio.Task[Output], state: RunState, why: Literal["", "deadline", "interrupted"]) -> None:

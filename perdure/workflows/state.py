@@ -62,6 +62,10 @@ class RunState:
     transcript: Transcript = field(default_factory=Transcript)
     usage: Usage = field(default_factory=Usage)
     retries: RetryState = field(default_factory=RetryState)
+    context_tokens: int = 0
+    """What the last model request had and gave; 0 = not known, or compacted since."""
+    compact_floor: int | None = 0
+    """No compaction up to so many tokens, since the last one was no use; `None`: the next request will show."""
     started: datetime | None = None
     """When the first run of the chain began."""
     waited: timedelta = timedelta(0)

@@ -72,8 +72,22 @@ class Transcript:
         """A worker has been told all entries: the next `seen` starts here."""
         self._sent, self._tail, self._tail_size = self.mark, [], 0
 
+    def drop(self, upto: int) -> None:
+        """Forget the entries before `upto`: a note stands for them."""
+        digest = self._base.digest
+        for written in self._log.rows(self._base.length):
+            if self._base.length == upto:
+                break
+            digest = chain_digest(digest, read(written))
+            self._base = Mark(length=self._base.length + 1, digest=digest)
+        self._log.drop(upto)
+        if self._sent.length < upto:
+            self._sent = self._base
+
     def page(self, start: int, max_bytes: int) -> TranscriptPage:
         """Entries from `start` on, up to `max_bytes`, at least one where there is one."""
         start = max(start, self._base.length)
         entries = self._log.page(start, max_bytes)
-        return TranscriptPage(start=start, entries=entries, total=self._log.length, digest=self._digest)
+        return TranscriptPage(
+            start=start, entries=entries, total=self._log.length, digest=self._digest, base=self._base
+        )

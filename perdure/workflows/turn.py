@@ -25,7 +25,7 @@ with workflow.unsafe.imports_passed_through():
         told,
     )
     from perdure.errors import InternalError, LimitExceeded
-    from perdure.workflows import budget, details, limiting, requests, rollover, turns
+    from perdure.workflows import budget, compaction, details, limiting, requests, rollover, turns
     from perdure.workflows.cancelling import cancelled, raise_if_cancelled
     from perdure.workflows.retries import next_retries
     from perdure.workflows.schedule import segments
@@ -49,6 +49,8 @@ async def run_turn(state: RunState) -> Output:
             await rollover.between_steps(state)
             await limiting.within(state, lambda: limiting.before_request(state))
             turns.join(state)
+            await compaction.compact_if_due(state)
+            await limiting.within(state, lambda: limiting.before_request(state))
             if not await _begin_step(state):
                 continue
         output = await _finish_step(state)
@@ -70,6 +72,7 @@ async def _begin_step(state: RunState) -> bool:
         state.counted_input = step.counted_input
         return False
     state.usage = budget.add_usage(state.usage, step.usage)
+    compaction.measure(state, step.usage)
     if step.entry is not None:
         state.transcript.append(step.entry)
     state.transcript.told()

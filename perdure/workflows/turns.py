@@ -84,8 +84,10 @@ def find(state: RunState, query: TurnQuery) -> TurnView:
         if found is None:
             raise InvalidRequest(f"no message {query.message!r} is known; those of the last {MAX_TURNS} turns are")
         return found
-    number = query.turn or state.turn
+    number = query.turn or max(1, state.turn)
     found = next((turn for turn in state.turns if turn.turn == number), None)
+    if found is None and state.turn < number <= state.turn + max(len(state.queue), state.plan is None):
+        return TurnView(state="queued")
     if found is None:
         first = state.turns[0].turn if state.turns else 0
         raise InvalidRequest(f"turn {number} isn't known; known are {first} to {state.turn}")

@@ -1,0 +1,46 @@
+"""The app of the long benchmarks: an agent that reads one page per step, as many as its last message asks for."""
+
+import random
+
+from pydantic_ai import Agent, FunctionToolset
+from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, ToolCallPart, UserPromptPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+
+from perdure import App, DurableAgent, Limits
+
+AGENT = "reader"
+PAGE = 1024
+"""Characters of a page."""
+WORDS = ["harbour", "letter", "winter", "orchard", "engine", "silver", "garden", "morning", "question", "river", "station", "window", "number", "country", "evening", "market", "island", "paper", "mountain", "history", "kitchen", "teacher", "journey", "village", "shadow", "bridge", "season", "captain", "story", "promise"]
+"""What pages are made of: prose, which packs as prose does."""
+
+pages = FunctionToolset[None](id="pages")
+
+
+@pages.tool_plain
+def read(n: int) -> str:
+    """Read a page."""
+    chosen = random.Random(n)
+    text = f"page {n}:"
+    while len(text) < PAGE:
+        text += f" {chosen.choice(WORDS)}{chosen.choice(['', 's', ',', '.'])}"
+    return text[:PAGE]
+
+
+def script(messages: list[ModelMessage], _info: AgentInfo) -> ModelResponse:
+    """Read as many pages as the last message of the user says, then answer."""
+    begun = next(at for at in range(len(messages) - 1, -1, -1) if _asked(messages[at]))
+    taken = sum(isinstance(message, ModelResponse) for message in messages[begun:])
+    if taken < int(_asked(messages[begun]).split()[-1]):
+        return ModelResponse([ToolCallPart("read", {"n": len(messages)})])
+    return ModelResponse([TextPart(f"read {taken} pages")])
+
+
+def _asked(message: ModelMessage) -> str:
+    parts = message.parts if isinstance(message, ModelRequest) else ()
+    prompts = [part.content for part in parts if isinstance(part, UserPromptPart)]
+    return str(prompts[-1]) if prompts else ""
+
+
+agent = Agent(FunctionModel(script, model_name="scripted"), name=AGENT, toolsets=[pages])
+app = App(agents=[DurableAgent(agent, limits=Limits(requests=None))])
