@@ -10,14 +10,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, Literal
 
 from pydantic_ai.agent import AbstractAgent
 from pydantic_ai.models import Model
 
-from perdure.contracts import Limits
+from perdure.contracts import ApprovalTerms, Limits
 from perdure.errors import DeclarationError
-from perdure.policy import DEFAULT_POLICY, ToolPolicy, seconds
+from perdure.policy import DEFAULT_POLICY, Approval, ToolPolicy, seconds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +37,15 @@ class DurableAgent:
     `resources`. `None`: the params themselves are the deps."""
     policies: Mapping[str, ToolPolicy] = field(default_factory=lambda: {})
     limits: Limits = field(default_factory=Limits)
+    """What a run may use. A start may only lower it."""
+    on_limit: Literal["fail", "ask"] = "fail"
+    """What becomes of a turn that reaches a limit. `fail`: it fails with `LimitExceeded`; `ask`: the run waits until a
+    limit is raised with `set_limits`, or somebody denies that. See `docs/budgets.md`."""
+    limit_approval: Approval | None = None
+    """Who may raise limits over `limits` in an open run, and until when they are asked. `None`: with `ask` anyone, for
+    ever; with `fail` nobody."""
+    deadline_counts_waiting: bool = True
+    """Whether time in which a run waits for people, or a session for a message, counts for the deadlines."""
     model_timeout: float | timedelta = 600.0
     """Time for one attempt of a model request."""
     model_attempts: int = 5
@@ -62,6 +71,16 @@ class DurableAgent:
                 f"model_attempts={self.model_attempts!r} and max_parallel_calls={self.max_parallel_calls!r} "
                 "must be at least 1"
             )
+        if self.on_limit not in ("fail", "ask"):
+            raise DeclarationError(f"on_limit={self.on_limit!r} is none of fail, ask")
+        if self.limit_approval is not None:
+            _check_limit_approval(self.limit_approval, self.on_limit)
+
+    @property
+    def limit_terms(self) -> ApprovalTerms | None:
+        """Who may raise limits, as it goes into history."""
+        approval = self.limit_approval or (Approval() if self.on_limit == "ask" else None)
+        return approval.terms("limit_approval") if approval is not None else None
 
     def _check_compaction(self) -> None:
         for name in ("compact_above", "compact_keep"):
@@ -87,3 +106,15 @@ class DurableAgent:
     def policy(self, tool: str) -> ToolPolicy:
         """The policy of a tool by the name the model sees."""
         return self.policies.get(self.rule(tool), DEFAULT_POLICY)
+
+
+def _check_limit_approval(approval: Approval, on_limit: str) -> None:
+    """Raise `DeclarationError` for terms that mean something only for a call."""
+    if approval.quorum > 1 or approval.when is not None or approval.allow_edit:
+        raise DeclarationError(
+            "limit_approval=Approval(…) takes no quorum, when or allow_edit: one person sets limits, and all are asked"
+        )
+    if on_limit == "fail" and (approval.expires_after is not None or approval.reminders):
+        raise DeclarationError("limit_approval=Approval(expires_after=…, reminders=…) needs on_limit='ask'")
+    if approval.escalate_to is not None:
+        _check_limit_approval(approval.escalate_to, on_limit)

@@ -70,10 +70,11 @@ class App:
 
 
 def _check_approvers(durable: DurableAgent, verified: bool) -> None:
-    for name, policy in durable.policies.items():
-        groups = policy.approval.groups if policy.approval else []
+    asked = {f"policy {name!r}": policy.approval for name, policy in durable.policies.items()}
+    for what, approval in {**asked, "limit_approval": durable.limit_approval}.items():
+        groups = approval.groups if approval else []
         if groups and not verified:
             raise DeclarationError(
-                f"agent {durable.name!r}: policy {name!r} asks {groups}, but nobody can show to be in a group without "
+                f"agent {durable.name!r}: {what} asks {groups}, but nobody can show to be in a group without "
                 "App(verifier=…): give one, or name the people"
             )

@@ -79,8 +79,8 @@ class SessionClosing(PerdureError):
 
 
 class LimitExceeded(PerdureError):
-    """A limit of the run (requests, tool calls, tokens, cost, deadline) is used up. The run fails; its transcript stays
-    readable. Raise the limit and start again."""
+    """A limit of the run or turn (requests, tool calls, tokens, cost, deadline) is used up, and nobody raised it. The
+    turn fails, and a run of one turn with it; its transcript stays readable. Raise the limit: `docs/budgets.md`."""
 
 
 class ModelFailed(PerdureError):

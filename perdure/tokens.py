@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
-from perdure.contracts import MAX_TOKEN_LIFE, TOKEN_LEEWAY, Json, Principal, TokenUse, VerbName, is_time
+from perdure.contracts import MAX_TOKEN_LIFE, TOKEN_LEEWAY, Decision, Json, Principal, TokenUse, is_time
 from perdure.errors import DeclarationError, NotAllowed
 
 try:
@@ -126,7 +126,7 @@ def _check_time(claims: Json, now: float) -> None:
         raise NotAllowed(f"the token expired {now - ends:.0f} s ago, by workflow time")
 
 
-def make_token(key: Json, *, workflow_id: str, call: str, decision: VerbName, digest: str, life: int = LIFE) -> str:
+def make_token(key: Json, *, workflow_id: str, call: str, decision: Decision, digest: str, life: int = LIFE) -> str:
     """A token for one decision, signed with a person's private JWK. `digest` is that of `pending`, or `args_digest` of
     edited arguments; of `complete`, of `{"result": …}` or `{"error": …}`. `life` in seconds, at most 300."""
     name, signing = key.get("kid"), read_key(key)

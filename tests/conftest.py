@@ -78,6 +78,20 @@ def rolling_client(rolling_environment: WorkflowEnvironment) -> Client:
     return rolling_environment.client
 
 
+@pytest.fixture(scope="module")
+async def clock() -> AsyncGenerator[WorkflowEnvironment]:
+    """A server of its own, whose runs' clocks can be moved."""
+    async with await WorkflowEnvironment.start_time_skipping_v2(  # pyright: ignore[reportUnknownMemberType]
+        data_converter=data_converter(),
+        search_attributes=ATTRIBUTES,
+        dev_server_existing_path=temporal_binary(),
+        dev_server_extra_args=server_arguments("frontend.WorkflowTimeSkippingEnabled=true"),
+        dev_server_log_level="error",
+    ) as started:
+        with started.with_time_skipping_disabled():
+            yield started
+
+
 @pytest.fixture(params=[1000, 0], ids=["cached", "cache0"])
 def cache(request: pytest.FixtureRequest) -> int:
     """How many workflows the worker keeps. With 0 every workflow task replays from the start."""

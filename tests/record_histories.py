@@ -40,6 +40,7 @@ from tests import compacting
 from tests.compacting import Summarizer, counting
 from tests.conftest import server_arguments, temporal_binary
 from tests.harness import Handle, Runs, activities, until, working
+from tests.recorded_limits import limits_and_models, limits_app
 from tests.scripts import Script
 
 FOLDER = Path(__file__).parent / "histories"
@@ -240,6 +241,8 @@ async def record() -> None:
                 await write(name, await scenario())
         async with working(environment.client, decided_app()) as runs:
             await write("decided", await decided(runs))
+        async with working(environment.client, limits_app()) as runs:
+            await write("limits_and_models", await limits_and_models(runs))
         async with working(environment.client, compacted_app()) as runs:
             await write("compacted", await finish(runs, "shop"))
 

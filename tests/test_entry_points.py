@@ -205,7 +205,7 @@ FAULTS = {
     "one_argument": "perdure.workflows.agent.one_argument",
     "prepare": "perdure.workflows.requests.RunPlan.model_validate",
     "lowered": "perdure.workflows.budget.lowered",
-    "before_request": "perdure.workflows.budget.check_before_request",
+    "before_request": "perdure.workflows.budget.before_request",
     "model_retries": "perdure.workflows.requests._model_retries",
     "step": "perdure.workflows.requests.Step.model_validate",
     "segments": "perdure.workflows.turn.segments",

@@ -14,11 +14,9 @@ How skipping works (temporalio 1.35, server 1.32; every run has a clock of its o
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
 from datetime import datetime, timedelta
 from typing import Any
 
-import pytest
 from pydantic_ai import Agent
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import ExternalToolset
@@ -26,8 +24,6 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.testing import WorkflowEnvironment
 
 from perdure import App, Approval, DurableAgent, ToolPolicy
-from perdure.converter import data_converter
-from tests.conftest import ATTRIBUTES, server_arguments, temporal_binary
 from tests.harness import Handle, Runs, activities, failure_of, until, working
 from tests.scripts import Script
 from tests.test_approvals import answers, pending, refused, shop, update
@@ -38,20 +34,6 @@ YEARS = timedelta(days=3650)
 """Execution timeout: it goes by the run's clock, too."""
 SLACK = timedelta(minutes=1)
 """What the machine itself may take beside days that are skipped."""
-
-
-@pytest.fixture(scope="module")
-async def clock() -> AsyncGenerator[WorkflowEnvironment]:
-    """A server of its own, whose runs' clocks can be moved."""
-    async with await WorkflowEnvironment.start_time_skipping_v2(  # pyright: ignore[reportUnknownMemberType]
-        data_converter=data_converter(),
-        search_attributes=ATTRIBUTES,
-        dev_server_existing_path=temporal_binary(),
-        dev_server_extra_args=server_arguments("frontend.WorkflowTimeSkippingEnabled=true"),
-        dev_server_log_level="error",
-    ) as started:
-        with started.with_time_skipping_disabled():
-            yield started
 
 
 async def asked(runs: Runs, agent: str = "shop") -> tuple[Handle, str]:

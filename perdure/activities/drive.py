@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, cast
 
-from pydantic_ai import CallToolsNode, DeferredToolResults, ModelRequestNode, UsageLimits
+from pydantic_ai import CallToolsNode, DeferredToolResults, ModelRequestNode
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.messages import ModelMessage, ModelRequestPart
 from pydantic_ai.models import Model
@@ -19,6 +19,7 @@ from pydantic_graph import End
 from temporalio import activity
 
 from perdure.activities.carry import run_usage
+from perdure.activities.counted import usage_limits
 from perdure.activities.runtime import Runtime
 from perdure.activities.transcript import Conversation
 from perdure.agent import DurableAgent
@@ -83,11 +84,7 @@ async def opened(
         model=here.model,
         deps=here.deps,
         usage=here.usage,
-        usage_limits=UsageLimits(
-            request_limit=None,
-            per_request_input_tokens_limit=here.request_input_tokens,
-            count_tokens_before_request=here.request_input_tokens is not None and _can_count(here.model),
-        ),
+        usage_limits=usage_limits(here.model, here.request_input_tokens),
         model_settings=NO_PROVIDER_RETRIES,
         conversation_id=activity.info().workflow_id,
         run_id=here.run_id,
@@ -131,7 +128,3 @@ def ended_with(node: Any) -> FinalResult[Any] | None:
 def asked_again(node: Any) -> list[ModelRequestPart] | None:
     """The parts of the request a run goes on with; `None` where it doesn't."""
     return list(cast("ModelRequestNode[Any, Any]", node).request.parts) if isinstance(node, ModelRequestNode) else None
-
-
-def _can_count(model: Model) -> bool:
-    return type(model).count_tokens is not Model.count_tokens

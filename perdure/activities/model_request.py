@@ -10,6 +10,7 @@ from pydantic_ai import AgentRun, CallToolsNode, ModelRequestNode
 from pydantic_ai.messages import UserPromptPart
 from temporalio import activity
 
+from perdure.activities.counted import TooLarge
 from perdure.activities.drive import Place, advance, ended_with, opened, place
 from perdure.activities.faults import fault_of, log_error, provider_errors
 from perdure.activities.finish import Finished, finished_step, interrupted_step, without_calls
@@ -67,6 +68,8 @@ async def _request(here: Place, live: Live, input: StepInput) -> Step:
                 return interrupted_step(end)
             raise
         except Exception as error:
+            if answered.response is None and isinstance(error, TooLarge):
+                return Step(counted_input=error.tokens)
             if answered.response is None:
                 raise
             log_error("after the model answered", error)

@@ -51,7 +51,11 @@ class PrepareRun:
             agent=durable.name,
             version=durable.version,
             model=model.model_id,
+            models=_model_ids(durable),
             limits=durable.limits,
+            on_limit=durable.on_limit,
+            limit_terms=durable.limit_terms,
+            deadline_pauses=not durable.deadline_counts_waiting,
             max_parallel_calls=durable.max_parallel_calls,
             search_attributes=attributes,
             model_timeout=seconds(durable.model_timeout) or 600.0,
@@ -75,6 +79,7 @@ class PrepareRun:
                 "start it with PERDURE_PAYLOADS"
             )
         gates = {name: policy.approval for name, policy in durable.policies.items()}
+        gates["limit_approval"] = durable.limit_approval
         own = [name for name, approval in gates.items() if approval is not None and approval.forbid_self]
         if own and not request.by:
             raise InvalidRequest(
@@ -104,6 +109,13 @@ class PrepareRun:
         known = [name for name in wanted if answer.custom_attributes.get(name) == TYPES[name in KEYWORD_LISTS]]
         missing = [name for name in declared or () if name not in known]
         return known, [f"search attributes {missing} are not registered: run `perdure setup`"] if missing else []
+
+
+def _model_ids(durable: DurableAgent) -> dict[str, str]:
+    """The agent's models by key, its own under the empty one. None is built for it: it may need a key of a provider."""
+    own = {} if durable.agent.model is None else {"": durable.agent.model}
+    every = {**own, **durable.models}
+    return {key: model.model_id if isinstance(model, Model) else model for key, model in every.items()}
 
 
 def compact_above(durable: DurableAgent, model: Model) -> int | None:

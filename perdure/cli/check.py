@@ -36,7 +36,7 @@ def _print(agent: Json) -> None:
 
     out = console(sys.stdout)
     out.print(styled("agent", " ".join(filter(None, (agent["name"], agent["version"])))))
-    for label in ("model", "models", "output", "params", "limits"):
+    for label in ("model", "models", "output", "params", "limits", "on_limit"):
         if agent[label]:
             out.print(styled(label, plain(agent[label])))
     table = Table("tool", "what it does", "arguments", "effect", "attempts", "timeout", "waits for", show_lines=True)

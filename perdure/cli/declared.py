@@ -18,6 +18,8 @@ def describe_agent(durable: DurableAgent) -> Json:
     """The agent, its limits and its tools with the policies that apply."""
     tools, complete = static_tools(durable)
     limits = durable.limits.model_dump(mode="json", exclude_none=True)
+    if durable.limits.cost is None and durable.limits.turn_cost is None:
+        limits.pop("unpriced_requests", None)  # without a limit of the cost it means nothing
     return {
         "name": durable.name,
         "version": durable.version,
@@ -26,6 +28,7 @@ def describe_agent(durable: DurableAgent) -> Json:
         "output": _type_name(durable.agent.output_type),
         "params": _type_name(durable.params_type) if durable.params_type is not None else None,
         "limits": limits,
+        "on_limit": durable.on_limit,
         "tools": [_describe_tool(durable, name, tool) for name, tool in tools.items()],
         "all_tools_known": complete,
     }

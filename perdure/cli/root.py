@@ -5,7 +5,7 @@ from __future__ import annotations
 import rich as _rich  # the other half of the extra: is it there?
 import typer
 
-from perdure.cli import check, decide, dev, inbox, runs, setup, show, start, token, worker
+from perdure.cli import check, decide, dev, inbox, runs, settings, setup, show, start, token, worker
 
 assert _rich
 
@@ -34,6 +34,8 @@ app.command("inbox")(inbox.inbox)
 app.command("approve")(decide.approve)
 app.command("deny")(decide.deny)
 app.command("complete")(decide.complete)
+app.command("set-limits")(settings.set_limits)
+app.command("set-model")(settings.set_model)
 app.command("token")(token.token)
 app.command("key")(token.key)
 app.command("setup")(setup.setup)

@@ -17,7 +17,19 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from perdure.client.errors import Refused, RunClosed, missing
 from perdure.client.payloads import readable
-from perdure.contracts import MAX_PAYLOAD, Decided, Heard, Json, TurnView, VerbName, WhenBusy, payload_size
+from perdure.contracts import (
+    MAX_PAYLOAD,
+    Decided,
+    Heard,
+    Json,
+    Limits,
+    NewLimits,
+    NewModel,
+    TurnView,
+    VerbName,
+    WhenBusy,
+    payload_size,
+)
 from perdure.errors import InvalidRequest, RollingOver
 
 ENDED = re.compile("completed|closing")
@@ -68,6 +80,17 @@ class Verbs:
         """The result, or the error, of a call that is made outside."""
         what: Json = {"result": result} if error is None else {"error": error}
         return await self.decide("complete", call, {**what, "by": by, "token": token})
+
+    async def set_limits(self, limits: Limits | Json, *, by: str = "", reason: str = "", token: str = "") -> NewLimits:
+        """Change limits, as absolute values; only the fields that are set count. A run that waits for one goes on."""
+        given = (limits if isinstance(limits, Limits) else Limits.model_validate(limits)).given()
+        return await self._update(
+            "set_limits", {"limits": given} | _given(by=by, reason=reason, token=token), NewLimits
+        )
+
+    async def set_model(self, model: str | None, *, by: str = "") -> NewModel:
+        """Use another of the agent's models from the next request on; `None` = the agent's own."""
+        return await self._update("set_model", {"model": model} | _given(by=by), NewModel)
 
     async def decide(self, verb: VerbName, call: str, sent: Json) -> Decided:
         """Send a decision with the fields of `Decide` or `Complete`."""

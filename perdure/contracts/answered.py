@@ -8,6 +8,7 @@ from typing import Any, Literal
 from pydantic import SerializerFunctionWrapHandler, model_serializer
 
 from perdure.contracts.base import Compact, Json, Recorded, is_empty
+from perdure.contracts.sent import Limits
 
 
 class Usage(Compact):
@@ -95,6 +96,23 @@ class Decided(Recorded):
     """Votes that are still needed."""
 
 
+class NewLimits(Recorded):
+    """The answer of the update `set_limits`."""
+
+    limits: Limits
+    """All of them, as they are now."""
+    waits: list[str] = []
+    """Keys of limits that are still reached, so that the run still waits."""
+
+
+class NewModel(Recorded):
+    """The answer of the update `set_model`."""
+
+    model: str | None
+    id: str = ""
+    """The model's own id, as far as it is known."""
+
+
 class StatusView(Recorded):
     """The answer of the query `status`."""
 
@@ -102,9 +120,11 @@ class StatusView(Recorded):
     agent: str
     version: str
     model: str
+    """The id of the model that the next request goes to."""
     turn: int
     step: int
     usage: Usage
+    limits: Limits = Limits()
     open_calls: list[Json] = []
     pending: list[Json] = []
     session: bool = False

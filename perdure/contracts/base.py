@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, ValidationError, model_serializer
-from pydantic_core import to_json
+from pydantic_core import to_json, to_jsonable_python
 
 WORKFLOW_TYPE = "AgentWorkflow"
 """The one workflow type, for every agent."""
@@ -61,6 +61,11 @@ def canonical(value: Any) -> bytes:
 def payload_size(value: Any) -> int:
     """Bytes of `value` (JSON or a model) as a payload."""
     return len(to_json(value))
+
+
+def jsonable(value: Any) -> Any:
+    """`value` as JSON has it: a `Decimal` as text, a `timedelta` in ISO 8601."""
+    return to_jsonable_python(value)
 
 
 def validation_problems(error: ValueError, root: str) -> str:

@@ -64,8 +64,9 @@ class PlannedCall(Compact):
 
     key: str
     """`step.call-digest`: unique in the run, and bound to the tool and arguments that were seen."""
-    tool_call_id: str
-    tool: str
+    tool_call_id: str = ""
+    tool: str = ""
+    """Both are empty where it isn't a call that waits, but the run itself, for a limit."""
     args: Any = {}
     """The canonical JSON of the validated arguments: what was seen is what runs."""
     action: Action = "run"

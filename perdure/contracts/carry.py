@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from perdure.contracts.answered import Fault, Mark, TurnView, Usage
@@ -63,7 +63,18 @@ class Carry(Compact):
     plan: RunPlan
     limits: Limits
     model: str | None = None
+    next_model: str | None = None
     started: datetime
+    waited: timedelta = timedelta(0)
+    """Time that doesn't count for the deadlines, as far as it is over."""
+    turn_waited: timedelta = timedelta(0)
+    """What it was when the turn began."""
+    waiting_since: datetime | None = None
+    """Since when the run waits for people, where that doesn't count."""
+    limit: CarriedWait | None = None
+    """The limit that the run waits for."""
+    limits_asked: int = 0
+    counted_input: int = 0
     turn: int = 0
     step: int = 0
     usage: Usage = Usage()

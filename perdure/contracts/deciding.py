@@ -14,8 +14,12 @@ MAX_TOKEN_LIFE = 300
 """Seconds that a token in clear may be valid."""
 TOKEN_LEEWAY = 30
 """Seconds by which the clocks of those who make tokens and of the workflow may differ."""
-Kind = Literal["approval", "external", "question"]
-"""What a call waits for."""
+Decision = Literal["approve", "deny", "complete", "set_limits"]
+"""What a token may be made for."""
+LIMITS = "limits"
+"""What a token for `set_limits` names in place of a call."""
+Kind = Literal["approval", "external", "question", "limit"]
+"""What a call waits for. `limit`: not a call, but the run itself waits until a limit is raised."""
 
 
 def is_time(value: Any) -> bool:
@@ -43,11 +47,11 @@ class TokenUse(Recorded):
 
     workflow_id: str
     call: str
-    """The key of the call."""
-    decision: VerbName
+    """The key of the call; of `set_limits`: `limits`."""
+    decision: Decision
     digest: str
     """`args_digest` of the arguments that are decided on: those that were shown, or the edited ones of an `approve`; of
-    `complete`, of the object with its `result` or `error`."""
+    `complete`, of the object with its `result` or `error`; of `set_limits`, of the limits that are set."""
     at: str
     """Workflow time of the arrival, ISO 8601: what expiry is checked against."""
 
@@ -131,7 +135,7 @@ class Notification(Recorded):
     needed: int = 0
     votes: list[str] = []
     outcome: str = ""
-    """Of `decided`: `approved`, `denied`, `expired`, `completed`, `failed`, `cancelled`."""
+    """Of `decided`: `approved`, `denied`, `expired`, `completed`, `failed`, `cancelled`; of a limit, `raised`."""
     by: str = ""
     verified: bool = False
     reason: str = ""

@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from perdure.contracts.base import Sent
+from perdure.contracts.base import Json, Sent
 
 MAX_NAME = 200
 MAX_REASON = 10_000
@@ -17,7 +17,9 @@ MAX_TOKEN = 8_000
 
 
 class Limits(BaseModel):
-    """What a run may use. `None` = no limit."""
+    """What a run may use, all its turns together; fields that begin with `turn_` are for each turn. `None` = no limit.
+
+    See `docs/budgets.md`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -31,9 +33,21 @@ class Limits(BaseModel):
     request_input_tokens: int | None = Field(default=None, ge=0)
     """Input tokens of one model request, checked before it is sent where the model can count, else after."""
     cost: Decimal | None = Field(default=None, ge=0)
-    """US dollars, as priced by Pydantic AI. A request whose cost is unknown fails the run while this is set."""
-    deadline: timedelta | None = Field(default=None, gt=timedelta(0))
+    """US dollars, as priced by Pydantic AI."""
+    unpriced_requests: int | None = Field(default=0, ge=0)
+    """Requests whose cost is unknown, counted while `cost` or `turn_cost` is set. `None`: such a cost is ignored."""
+    deadline: timedelta | None = Field(default=None, gt=timedelta(0), le=timedelta(days=36_500))
     """Time from the start of the run, by workflow time."""
+    turn_requests: int | None = Field(default=None, ge=0)
+    turn_tool_calls: int | None = Field(default=None, ge=0)
+    turn_total_tokens: int | None = Field(default=None, ge=0)
+    turn_cost: Decimal | None = Field(default=None, ge=0)
+    turn_deadline: timedelta | None = Field(default=None, gt=timedelta(0), le=timedelta(days=36_500))
+    """Time from the beginning of the turn, by workflow time."""
+
+    def given(self) -> Json:
+        """The fields that were set, as JSON: what `set_limits` changes, and what a token for it is made for."""
+        return self.model_dump(mode="json", exclude_unset=True)
 
 
 class Session(Sent):
@@ -92,6 +106,27 @@ class Steer(Sent):
 
     by: str = Field(default="", max_length=MAX_NAME)
     reason: str = Field(default="", max_length=MAX_REASON)
+
+
+class SetLimits(Sent):
+    """The argument of `set_limits`."""
+
+    limits: Limits
+    """Only fields that are there count: absolute values, what was used before included; null = no limit."""
+    by: str = Field(default="", max_length=MAX_NAME)
+    """Who sets them: a claim, and marked so. With a verifier it may be left out, and the token must agree."""
+    reason: str = Field(default="", max_length=MAX_REASON)
+    token: str = Field(default="", max_length=MAX_TOKEN)
+    """Shows who sets them, where the app has a verifier."""
+
+
+class SetModel(Sent):
+    """The argument of `set_model`."""
+
+    model: str | None
+    """A key of the agent's `models`; null = the agent's own model."""
+    by: str = Field(default="", max_length=MAX_NAME)
+    """Who sets it: a claim, kept in the audit."""
 
 
 class TurnQuery(Sent):

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from perdure.contracts.answered import Fault, Mark, Output, Usage
 from perdure.contracts.base import Compact, Json
-from perdure.contracts.calls import PlannedCall
+from perdure.contracts.calls import ApprovalTerms, PlannedCall
 from perdure.contracts.sent import Limits
 
 
@@ -50,6 +50,8 @@ class Step(Compact):
     retries: StepRetries = StepRetries()
     interrupted: bool = False
     """The request was cancelled while the model answered: the entry holds the text it had got to."""
+    counted_input: int | None = None
+    """Input tokens of a request that was counted and not sent, since they are more than `request_input_tokens`."""
     usage: Usage = Usage()
     model: str | None = None
     finish_reason: str | None = None
@@ -71,7 +73,15 @@ class RunPlan(Compact):
     agent: str
     version: str = ""
     model: str = ""
+    models: dict[str, str] = {}
+    """The agent's models, by key, with their ids as far as they are known; its own under the empty key."""
     limits: Limits = Limits()
+    on_limit: Literal["fail", "ask"] = "fail"
+    limit_terms: ApprovalTerms | None = None
+    """Who may raise limits over the agent's, and until when they are asked; absent = nobody may. It always has a rule,
+    so that terms which are all default are written."""
+    deadline_pauses: bool = False
+    """Time in which the run waits for people doesn't count for the deadlines."""
     max_parallel_calls: int = 16
     search_attributes: list[str] = []
     """The names that may be upserted: registered, and with the right type."""

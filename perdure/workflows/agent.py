@@ -60,9 +60,11 @@ class AgentWorkflow(Handlers):
             state.started = workflow.now()
             state.request = one_argument(raw, RunRequest)
             check_request(raw[0])
-            state.model = state.request.model
+            state.model = state.next_model = state.request.model
         try:
             await self._prepare()
+            if state.early:
+                await workflow.wait_condition(lambda: not state.early)
             await run_session(state)
             result = fitting_result(self._result())
         except RollOver:

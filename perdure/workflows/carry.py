@@ -22,7 +22,7 @@ with workflow.unsafe.imports_passed_through():
     from perdure.workflows.log import unpacked
     from perdure.workflows.state import RunState, StepInProgress
     from perdure.workflows.transcript import Transcript
-    from perdure.workflows.waits import Waiting
+    from perdure.workflows.waits import Waiting, of_limit
 
 KEPT = 200_000
 """Bytes of messages that a summary made for want of room leaves as they are."""
@@ -85,6 +85,13 @@ def carried(state: RunState) -> Carry:
         plan=state.plan,
         limits=state.limits,
         model=state.model,
+        next_model=state.next_model,
+        waited=state.waited,
+        turn_waited=state.turn_waited,
+        waiting_since=state.waiting_since,
+        limit=_wait(limit) if (limit := of_limit(state.waiting)) else None,
+        limits_asked=state.limits_asked,
+        counted_input=state.counted_input,
         started=state.started,
         turn=state.turn,
         step=state.step,
@@ -118,12 +125,16 @@ def _step(state: RunState) -> CarriedStep | None:
     current = state.current
     if current is None:
         return None
-    waits = [_wait(waiting) for waiting in state.in_order]
+    waits = [_wait(waiting) for waiting in state.in_order if waiting.kind != "limit"]
     return CarriedStep(step=current.step, outcomes=list(current.outcomes.values()), waits=waits)
 
 
 def _wait(waiting: Waiting) -> CarriedWait:
     return CarriedWait(**{name: getattr(waiting, name) for name in CarriedWait.model_fields})
+
+
+def _waiting(wait: CarriedWait) -> Waiting:
+    return Waiting(**{name: getattr(wait, name) for name in CarriedWait.model_fields})
 
 
 def restored(request: RunRequest, raw_carry: Any, payloads: Sequence[Any]) -> RunState:
@@ -135,6 +146,12 @@ def restored(request: RunRequest, raw_carry: Any, payloads: Sequence[Any]) -> Ru
         plan=carry.plan,
         limits=carry.limits,
         model=carry.model,
+        next_model=carry.next_model,
+        waited=carry.waited,
+        turn_waited=carry.turn_waited,
+        waiting_since=carry.waiting_since,
+        limits_asked=carry.limits_asked,
+        counted_input=carry.counted_input,
         started=carry.started,
         turn=carry.turn,
         step=carry.step,
@@ -164,11 +181,14 @@ def restored(request: RunRequest, raw_carry: Any, payloads: Sequence[Any]) -> Ru
     )
     if carry.current is not None:
         _restore_step(state, carry.current)
+    if carry.limit is not None:
+        limit = _waiting(carry.limit)
+        state.waiting[limit.key] = limit
     return state
 
 
 def _restore_step(state: RunState, carried: CarriedStep) -> None:
-    waits = [Waiting(**{name: getattr(wait, name) for name in CarriedWait.model_fields}) for wait in carried.waits]
+    waits = [_waiting(wait) for wait in carried.waits]
     outcomes = {outcome.key: outcome for outcome in carried.outcomes}
     state.current = StepInProgress(carried.step, outcomes, waits)
     state.waiting = {waiting.key: waiting for waiting in waits}

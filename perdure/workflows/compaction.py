@@ -38,13 +38,12 @@ def measure(state: RunState, used: Usage) -> None:
 
 
 async def compact_if_due(state: RunState) -> None:
-    """Compact where the last request was above the plan's tokens. Raises `LimitExceeded` where none is allowed now."""
+    """Compact where the last request was above the plan's tokens. That a request is allowed now has been looked at."""
     plan = state.plan
     if plan is None or plan.compact_above is None:
         return
     if state.context_tokens <= max(plan.compact_above, state.compact_floor or 0):
         return
-    budget.check_before_request(state.limits, state.usage)
     if await compact(state, plan.compact_keep) is None:
         state.compact_floor = int(state.context_tokens * GROWN)
 
@@ -55,11 +54,11 @@ async def compact(state: RunState, keep_bytes: int) -> int | None:
     Returns how many entries of the transcript the note stands for; `None` where there is no note: nothing to cover, no
     model request to spare, or a failure, which is a warning. What the summary used is counted; see to the limits after.
     """
-    most, used = state.limits.requests, state.usage.requests
-    if most is not None and most - used < 2:
+    left = budget.requests_left(state.limits, state.usage, budget.used_since(state.turn_usage, state.usage))
+    if left is not None and left < 2:
         return None  # the last request is for the run itself
     try:
-        done = await _compact(state, keep_bytes, None if most is None else most - used - 1)
+        done = await _compact(state, keep_bytes, None if left is None else left - 1)
     except (FailureError, ValueError) as failure:
         if isinstance(failure, FailureError) and is_cancelled_exception(failure):
             raise asyncio.CancelledError from None

@@ -27,7 +27,9 @@ def find(waiting: Mapping[str, Waiting], done: Mapping[str, str], key: str, verb
         near = [full for full in pending if re.split("[+-]", full)[0] == re.split("[+-]", key)[0]]
         hint = f"; did you mean {near[0]!r}? The whole key is needed, it is bound to what was shown" if near else ""
         raise NotPending(f"no call {key!r} waits{hint}. Pending: {pending}")
-    if (found.kind == "approval") == (verb == "complete"):
+    if found.kind == "limit" and verb != "deny":
+        raise NotPending(f"{key!r} waits for a limit to be raised: use set_limits or deny. Pending: {pending}")
+    if found.kind != "limit" and (found.kind == "approval") == (verb == "complete"):
         fitting = "approve or deny" if found.kind == "approval" else "complete"
         raise NotPending(f"call {key!r} waits for {found.kind}: use {fitting}. Pending: {pending}")
     return found

@@ -12,6 +12,7 @@ from temporalio.common import SearchAttributeKey
 
 with workflow.unsafe.imports_passed_through():
     from perdure.contracts import Json, StatusView, cut, payload_size, visible
+    from perdure.workflows import clock
     from perdure.workflows.state import RunState
     from perdure.workflows.waits import Waiting
 
@@ -39,10 +40,11 @@ def status(state: RunState) -> StatusView:
         state=state_of(state),
         agent=state.agent,
         version=plan.version if plan else "",
-        model=plan.model if plan else "",
+        model=model_id(state),
         turn=state.turn,
         step=state.step,
         usage=state.usage,
+        limits=state.limits,
         open_calls=[{"call": call.key, "tool": call.tool, "args": call.args} for call in calls],
         pending=pending(state),
         session=state.is_session,
@@ -52,6 +54,14 @@ def status(state: RunState) -> StatusView:
         warnings=plan.warnings if plan else [],
         unsent=state.unsent,
     )
+
+
+def model_id(state: RunState) -> str:
+    """The id of the model that the next request goes to, as far as it is known."""
+    plan, key = state.plan, state.next_model
+    if plan is None:
+        return ""
+    return plan.model if state.request and key == state.request.model else plan.models.get(key or "", key or "")
 
 
 def pending(state: RunState) -> list[Json]:
@@ -77,6 +87,7 @@ def waits(state: RunState) -> None:
     Commands something in any case, if only a memo: Temporal may replay a workflow task without commands together with
     the next one, and then hands over what people sent before what they sent it for.
     """
+    clock.tick(state)
     now = workflow.now()
     if not _mark(state) and state.commanded_at != now:
         workflow.upsert_memo({MEMO: [waiting.key for waiting in state.in_order][:MAX_CALLS]})
@@ -134,7 +145,8 @@ def markdown(state: RunState, at: datetime) -> str:
     """
     plan, usage = state.plan, state.usage
     cost = f", {usage.cost} USD" if usage.cost is not None else ""
-    about = f"**{escape(state.agent)}** {escape(plan.version)} · {escape(plan.model)}" if plan else escape(state.agent)
+    model = escape(model_id(state))
+    about = f"**{escape(state.agent)}** {escape(plan.version)} · {model}" if plan else escape(state.agent)
     lines = [
         f"{about} · {state_of(state)}",
         "",
@@ -186,18 +198,33 @@ def _row(waiting: Waiting) -> str:
 
 
 def _body_lines(waiting: Waiting, verifies: bool) -> list[str]:
-    verbs = "approve` or `deny" if waiting.kind == "approval" else "complete"
-    body = {"call": waiting.key} | ({"token": "a token for this decision"} if verifies else {"by": "your name"})
-    body |= {} if waiting.kind == "approval" else {"result": "the result"}
+    verbs = "approve` or `deny" if waiting.kind == "approval" else "deny" if waiting.kind == "limit" else "complete"
+    who: Json = {"token": "a token for this decision"} if verifies else {"by": "your name"}
+    body = {"call": waiting.key} | who
+    body |= {} if waiting.kind in ("approval", "limit") else {"result": "the result"}
     whole = json.dumps(waiting.call.args, indent=2, ensure_ascii=False)
     seen = visible(whole[: MAX_SHOWN + 1], keep="\n").encode()  # no more is needed to know whether it fits
     left_out = "" if len(seen) <= MAX_SHOWN else " **There is more: it is cut here, see the query `pending`.**"
     return [
         "",
-        f"**{waiting.key}**: {escape(waiting.call.tool)} with{left_out}",
+        f"**{waiting.key}**: {escape(waiting.call.tool) or 'the run waits'} with{left_out}",
         *_block(seen[:MAX_SHOWN].decode(errors="ignore")),
+        *_raise_lines(waiting, who),
         f"Send an update or a signal `{verbs}` with",
         *_block(json.dumps(body, indent=2)),
+    ]
+
+
+def _raise_lines(waiting: Waiting, who: Json) -> list[str]:
+    """For a limit: the JSON that raises it."""
+    if waiting.kind != "limit":
+        return []
+    args = waiting.call.args
+    enough = {args["limit"]: args.get("needed", args["used"])}
+    return [
+        "Send an update or a signal `set_limits` with",
+        *_block(json.dumps({"limits": enough} | who, indent=2)),
+        "or",
     ]
 
 

@@ -6,7 +6,7 @@ answered; the signal is for those who don't wait, and what is wrong with it is k
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from temporalio import workflow
@@ -18,6 +18,8 @@ with workflow.unsafe.imports_passed_through():
         Decided,
         Heard,
         Json,
+        NewLimits,
+        NewModel,
         StatusView,
         TranscriptPage,
         TranscriptQuery,
@@ -25,7 +27,7 @@ with workflow.unsafe.imports_passed_through():
         TurnView,
     )
     from perdure.errors import InvalidRequest
-    from perdure.workflows import details, messages, turns, verbs
+    from perdure.workflows import details, messages, setting, turns, verbs
     from perdure.workflows.entry import one_argument, refusal, typed
     from perdure.workflows.sizes import MAX_PAYLOAD
     from perdure.workflows.state import RunState
@@ -126,6 +128,26 @@ class Handlers:
         """Refused here, nothing is recorded."""
         refusal(verbs.check, self._state, "complete", raw)
 
+    @workflow.update(name="set_limits", description='{"limits": {"requests": 100}, "by": "…"}')
+    async def set_limits(self, *raw: Any) -> NewLimits:
+        """Change limits; a run that waits for one goes on."""
+        return await typed(setting.set_limits(self._state, raw, "update"))
+
+    @set_limits.validator
+    def check_set_limits(self, *raw: Any) -> None:
+        """Refused here, nothing is recorded."""
+        refusal(setting.check_limits, self._state, raw)
+
+    @workflow.update(name="set_model", description='{"model": "…", "by": "…"}')
+    async def set_model(self, *raw: Any) -> NewModel:
+        """Use another of the agent's models from the next request on."""
+        return await typed(setting.set_model(self._state, raw, "update"))
+
+    @set_model.validator
+    def check_set_model(self, *raw: Any) -> None:
+        """Refused here, nothing is recorded."""
+        refusal(setting.check_model, self._state, raw)
+
     @workflow.signal(name="send", description='{"content": "…", "when_busy": "queue", "id": "…"}')
     def send_signal(self, *raw: Any) -> None:
         """As the update, for those who don't wait."""
@@ -155,6 +177,22 @@ class Handlers:
     def complete_signal(self, *raw: Any) -> None:
         """As the update, for those who don't wait."""
         self._receive("complete", lambda: verbs.arrive(self._state, "complete", raw, "signal"))
+
+    @workflow.signal(name="set_limits", description='{"limits": {"requests": 100}, "by": "…"}')
+    async def set_limits_signal(self, *raw: Any) -> None:
+        """As the update, for those who don't wait."""
+        await self._receive_later("set_limits", setting.set_limits(self._state, raw, "signal"))
+
+    @workflow.signal(name="set_model", description='{"model": "…", "by": "…"}')
+    async def set_model_signal(self, *raw: Any) -> None:
+        """As the update, for those who don't wait."""
+        await self._receive_later("set_model", setting.set_model(self._state, raw, "signal"))
+
+    async def _receive_later(self, verb: str, taking: Awaitable[Any]) -> None:
+        try:
+            await taking
+        except Exception as error:
+            self._state.reject(verb, str(error), workflow.now())
 
     def _receive(self, verb: str, take: Callable[[], Any]) -> None:
         """Take a signal, or keep it in `rejected` with the reason: a signal has no answer."""

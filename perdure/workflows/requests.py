@@ -30,7 +30,7 @@ with workflow.unsafe.imports_passed_through():
         told,
     )
     from perdure.errors import InternalError, ModelFailed
-    from perdure.workflows import details
+    from perdure.workflows import clock, details
     from perdure.workflows.effects import outcome_of_failure
     from perdure.workflows.state import RunState
 
@@ -118,9 +118,11 @@ async def tool_call(state: RunState, call: PlannedCall, approved_by: list[str] |
     `approved_by` only where a decision is recorded: who approved.
     """
     state.open_calls[call.key] = call
+    clock.tick(state)
     details.show(state)
     outcome = await _attempt(state, call, approved_by)  # no `finally`: it also runs when an instance is forgotten
     del state.open_calls[call.key]
+    clock.tick(state)
     details.show(state)
     return outcome
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
-from typing import Literal, NoReturn
+from typing import Literal
 
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
@@ -12,7 +12,8 @@ from temporalio.exceptions import ApplicationError
 with workflow.unsafe.imports_passed_through():
     from perdure.contracts import Fault, Output
     from perdure.errors import LimitExceeded, PerdureError, TranscriptTooLarge
-    from perdure.workflows import details, rollover, turns
+    from perdure.workflows import clock, details, rollover, turns
+    from perdure.workflows.clock import Deadline
     from perdure.workflows.entry import as_failure
     from perdure.workflows.state import RunState
     from perdure.workflows.turn import run_turn
@@ -34,6 +35,7 @@ async def _next_message(state: RunState) -> bool:
             return False
         if state.idle_since is None:
             state.idle_since = workflow.now()
+            clock.tick(state)
         details.begins(state)
         await _something(state)
         if rollover.ready(state):
@@ -86,21 +88,23 @@ def _failed(state: RunState, error: ApplicationError) -> None:
 async def _supervised(state: RunState) -> Output:
     """The output of the running turn. It is a task of its own, so that it can be ended while the run goes on."""
     task = asyncio.create_task(run_turn(state))
-    limit = state.limits.deadline
-    ends = state.started + limit if state.started is not None and limit is not None else None
+    ends: Deadline | None = None
 
     def stirs() -> bool:
-        return task.done() or state.interrupt is not None or rollover.ready(state)
+        if task.done() or state.interrupt is not None or rollover.ready(state):
+            return True
+        return clock.next_deadline(state) != ends  # it was set anew, or the clock stands still or goes on
 
     while not task.done():
-        left = None if ends is None else ends - workflow.now()
+        ends = clock.next_deadline(state)
+        left = None if ends is None else ends.moment - workflow.now()
         try:
             if left is not None and left <= timedelta(0):
                 raise TimeoutError
             await workflow.wait_condition(stirs, timeout=left)
         except TimeoutError:
             await _ended(task, state, "deadline")
-            _out_of_time(state)
+            raise LimitExceeded(ends.reached(ends.moment).message if ends else "the deadline has passed") from None
         except asyncio.CancelledError:
             if workflow.cancellation_reason() is not None:  # else the worker only forgets this instance
                 await _ended(task, state, "")
@@ -118,10 +122,6 @@ async def _roll(task: asyncio.Task[Output], state: RunState) -> None:
     except TranscriptTooLarge:
         await _ended(task, state, "deadline")
         raise
-
-
-def _out_of_time(state: RunState) -> NoReturn:
-    raise LimitExceeded(f"the run's deadline of {state.limits.deadline} has passed")
 
 
 async def _ended(task: asyncio.Task[Output], state: RunState, why: Literal["", "deadline", "interrupted"]) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from temporalio import workflow
@@ -25,6 +26,7 @@ with workflow.unsafe.imports_passed_through():
         Usage,
         cut,
     )
+    from perdure.workflows.budget import Reached
     from perdure.workflows.log import Log
     from perdure.workflows.transcript import Transcript
     from perdure.workflows.waits import Waiting
@@ -52,7 +54,11 @@ class RunState:
     plan: RunPlan | None = None
     limits: Limits = field(default_factory=Limits)
     model: str | None = None
-    """The key of the model in use; `None` = the agent's own."""
+    """The key of the model that the last request went to; `None` = the agent's own."""
+    next_model: str | None = None
+    """The key of the model that the next request goes to."""
+    early: int = 0
+    """Handlers that wait for the plan: the run begins when they have been heard."""
     transcript: Transcript = field(default_factory=Transcript)
     usage: Usage = field(default_factory=Usage)
     retries: RetryState = field(default_factory=RetryState)
@@ -62,6 +68,17 @@ class RunState:
     """No compaction up to so many tokens, since the last one was no use; `None`: the next request will show."""
     started: datetime | None = None
     """When the first run of the chain began."""
+    waited: timedelta = timedelta(0)
+    """Time that doesn't count for the deadlines, as far as it is over."""
+    turn_waited: timedelta = timedelta(0)
+    """What it was when the turn began."""
+    waiting_since: datetime | None = None
+    """Since when the run waits for people, where that doesn't count."""
+    check: Callable[[], Reached | None] | None = None
+    """What the run waits at a limit with: finds the limit, until it is raised."""
+    limits_asked: int = 0
+    counted_input: int = 0
+    """Input tokens of the next request, where they were more than a request may have."""
     chain: int = 0
     """How often the run has continued as new."""
     turn: int = 0

@@ -25,7 +25,7 @@ with workflow.unsafe.imports_passed_through():
         told,
     )
     from perdure.errors import InternalError, LimitExceeded
-    from perdure.workflows import budget, compaction, details, requests, rollover, turns
+    from perdure.workflows import budget, compaction, details, limiting, requests, rollover, turns
     from perdure.workflows.cancelling import cancelled, raise_if_cancelled
     from perdure.workflows.retries import next_retries
     from perdure.workflows.schedule import segments
@@ -47,23 +47,30 @@ async def run_turn(state: RunState) -> Output:
         raise_if_cancelled()
         if state.current is None:
             await rollover.between_steps(state)
+            await limiting.within(state, lambda: limiting.before_request(state))
             turns.join(state)
-            await _begin_step(state)
+            await compaction.compact_if_due(state)
+            await limiting.within(state, lambda: limiting.before_request(state))
+            if not await _begin_step(state):
+                continue
         output = await _finish_step(state)
         raise_if_cancelled()
         if output is not None:
             return output
 
 
-async def _begin_step(state: RunState) -> None:
-    """Ask the model, and record its response."""
-    await compaction.compact_if_due(state)
-    budget.check_before_request(state.limits, state.usage)
+async def _begin_step(state: RunState) -> bool:
+    """Ask the model, and record its response. False where it wasn't asked: the request is too large for its limit."""
     _check_history()
     state.step += 1
+    state.model, state.counted_input = state.next_model, 0
     details.show(state)
     step = await requests.model_request(state)
     state.progressed = True
+    if step.counted_input is not None:
+        state.step -= 1
+        state.counted_input = step.counted_input
+        return False
     state.usage = budget.add_usage(state.usage, step.usage)
     compaction.measure(state, step.usage)
     if step.entry is not None:
@@ -71,6 +78,7 @@ async def _begin_step(state: RunState) -> None:
     state.transcript.told()
     state.current = StepInProgress(step.model_copy(update={"entry": None}))
     state.failing = False
+    return True
 
 
 def _check_history() -> None:
@@ -113,8 +121,8 @@ async def _answer(state: RunState, current: StepInProgress, answers: Answers) ->
     if answers.error is not None:
         return
     if not current.outcomes and not current.waits:
-        budget.check_after_request(state.limits, state.usage)
-        budget.check_before_calls(state.limits, state.usage, len(step.calls))
+        calls, sent = len(step.calls), step.usage.input_tokens
+        await limiting.within(state, lambda: limiting.before_calls(state, calls, sent))
     answers.outcomes = await _run_calls(state, current)
     answers.error = next((outcome.error for outcome in answers.outcomes if outcome.error), None)
     if answers.error is None and step.settle == "after_calls" and not cancelled():

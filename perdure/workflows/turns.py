@@ -7,7 +7,7 @@ from temporalio import workflow
 with workflow.unsafe.imports_passed_through():
     from perdure.contracts import Fault, Json, Message, Output, TurnQuery, TurnView, payload_size
     from perdure.errors import InvalidRequest
-    from perdure.workflows import budget
+    from perdure.workflows import budget, clock
     from perdure.workflows.state import RunState
 
 MAX_TURNS = 500
@@ -25,6 +25,8 @@ def begin(state: RunState) -> None:
     state.transcript.append(entry(message))
     began = workflow.now().isoformat()
     state.turns.append(TurnView(turn=state.turn, state="running", messages=[message.id], began=began))
+    clock.tick(state)
+    state.turn_waited, state.counted_input = state.waited, 0
 
 
 def join(state: RunState) -> None:

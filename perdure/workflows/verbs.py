@@ -16,6 +16,7 @@ with workflow.unsafe.imports_passed_through():
     from perdure.errors import AlreadyDecided, InvalidRequest, PerdureError
     from perdure.workflows import decisions
     from perdure.workflows.entry import one_argument
+    from perdure.workflows.rollover import refuse_while_rolling
     from perdure.workflows.state import RunState
     from perdure.workflows.tokens import check_token
     from perdure.workflows.waits import Arrival, Via, Waiting, Who
@@ -31,6 +32,7 @@ def check(state: RunState, verb: VerbName, raw: tuple[Any, ...]) -> None:
 
     One that comes too late is let through and told so by the handler, which can keep it in the audit.
     """
+    refuse_while_rolling(state)
     try:
         _checked(state, verb, raw, "update")
     except AlreadyDecided:

@@ -27,18 +27,23 @@ async def decided_call(state: RunState, call: PlannedCall, origin: str = "") -> 
     """Wait for what a call needs, then run it, or answer it. Raises `CancelledError` while it waits, unless another
     message supersedes it: that is an answer, too. `origin`: its key as it was planned, where it is another one now."""
     waiting = waits.asked(call, origin or call.key, workflow.now())
-    state.waiting[call.key] = waiting
-    state.decided.pop(call.key, None)
-    _note_asked(state, waiting)
-    details.waits(state)
-    notify(state, waiting, "asked", waiting.asked_at)
+    ask(state, waiting)
     handing = asyncio.create_task(_hand_over(state, waiting)) if call.dispatch and waiting.kind != "approval" else None
     return await resumed_call(state, waiting, handing)
 
 
+def ask(state: RunState, waiting: Waiting) -> None:
+    """Begin to wait, and show it."""
+    state.waiting[waiting.key] = waiting
+    state.decided.pop(waiting.key, None)
+    _note_asked(state, waiting)
+    details.waits(state)
+    notify(state, waiting, "asked", waiting.asked_at)
+
+
 async def resumed_call(state: RunState, waiting: Waiting, handing: asyncio.Task[None] | None = None) -> CallOutcome:
     """Go on waiting for a call that has been asked for."""
-    await _decided(state, waiting, handing)
+    await decided(state, waiting, handing)
     outcome = await _outcome(state, waiting)
     return outcome.model_copy(update={"key": waiting.origin})  # an edit gave it another
 
@@ -60,7 +65,7 @@ async def _outcome(state: RunState, waiting: Waiting) -> CallOutcome:
             return told(call, "cancelled", NOT_MADE)
         case "superseded" if waiting.kind == "approval":
             return told(call, "denied", SUPERSEDED)
-        case "superseded":
+        case "superseded" | "raised":
             return told(call, "cancelled", SUPERSEDED_OUTSIDE)
 
 
@@ -91,8 +96,8 @@ def _expiry_fault(waiting: Waiting) -> Fault | None:
     return None
 
 
-async def _decided(state: RunState, waiting: Waiting, handing: asyncio.Task[None] | None) -> None:
-    """Wait until the call has its resolution."""
+async def decided(state: RunState, waiting: Waiting, handing: asyncio.Task[None] | None = None) -> None:
+    """Wait until it has its resolution. Raises `CancelledError` meanwhile, unless another message supersedes it."""
     try:
         while waiting.resolution is None:
             await _next(state, waiting)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Literal
@@ -30,7 +31,7 @@ Via = Literal["update", "signal"]
 class Resolution:
     """How a call that waited may go on."""
 
-    outcome: Literal["approved", "denied", "expired", "completed", "failed", "cancelled", "superseded"]
+    outcome: Literal["approved", "denied", "expired", "completed", "failed", "cancelled", "superseded", "raised"]
     reason: str = ""
     result: Any = None
     by: str = ""
@@ -109,7 +110,9 @@ class Waiting:
 
     @property
     def place(self) -> list[int]:
-        """Step and number of the call."""
+        """Step and number of the call; a limit comes before any."""
+        if self.kind == "limit":
+            return []
         return [int(number) for number in self.key.partition("-")[0].partition("+")[0].split(".")]
 
     @property
@@ -135,6 +138,8 @@ class Waiting:
             "asked_at": self.asked_at.isoformat(),
             "expires_at": self.expires_at.isoformat() if self.expires_at else None,
         }
+        if self.kind == "limit":
+            row |= {"approvers": self.terms.approvers}
         if self.kind == "approval":
             row |= {"approvers": self.terms.approvers, "needed": self.needed, "votes": list(self.votes)}
             row |= {"rule": self.terms.rule, "allow_edit": self.terms.allow_edit}
@@ -149,6 +154,18 @@ def asked(call: PlannedCall, origin: str, now: datetime) -> Waiting:
     waiting = Waiting(call, kind, now, terms, origin)
     _start_clock(waiting, now)
     return waiting
+
+
+def at_limit(call: PlannedCall, terms: ApprovalTerms, now: datetime) -> Waiting:
+    """A run that begins to wait until a limit is raised; `call` says which one."""
+    waiting = Waiting(call, "limit", now, terms, call.key)
+    _start_clock(waiting, now)
+    return waiting
+
+
+def of_limit(waiting: Mapping[str, Waiting]) -> Waiting | None:
+    """The limit that the run waits for, if it does."""
+    return next((one for one in waiting.values() if one.kind == "limit"), None)
 
 
 def escalated(waiting: Waiting, now: datetime) -> bool:
