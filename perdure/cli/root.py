@@ -5,15 +5,30 @@ from __future__ import annotations
 import rich as _rich  # the other half of the extra: is it there?
 import typer
 
-from perdure.cli import check, decide, dev, inbox, runs, setup, show, start, token, worker
+from perdure.cli import (
+    chat,
+    check,
+    decide,
+    dev,
+    export,
+    inbox,
+    runs,
+    send,
+    setup,
+    show,
+    start,
+    tail,
+    token,
+    worker,
+)
 
 assert _rich
 
 EPILOG = """Temporal's own environment configuration is used: TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY,
 TEMPORAL_TLS and its relatives, TEMPORAL_PROFILE, TEMPORAL_CONFIG_FILE.
 
-Exit codes: 0 done, 1 error, 2 wrong usage or declaration, 3 no Temporal server, 4 the run failed, 5 no worker answered,
-130 interrupted."""
+Exit codes: 0 done, 1 error, 2 wrong usage or declaration, 3 no Temporal server, 4 the run failed, or the turn,
+5 no worker answered, 130 interrupted."""
 
 app = typer.Typer(
     name="perdure",
@@ -27,6 +42,12 @@ app = typer.Typer(
 app.command("dev")(dev.dev)
 app.command("worker")(worker.worker)
 app.command("start")(start.start)
+app.command("chat")(chat.chat)
+app.command("send")(send.send)
+app.command("interrupt")(send.interrupt)
+app.command("close")(send.close)
+app.command("tail")(tail.tail)
+app.command("export")(export.export)
 app.command("show")(show.show)
 app.command("list")(runs.runs)
 app.command("inbox")(inbox.inbox)
