@@ -25,6 +25,8 @@ SLOWER = 1.5
 """Each look that finds nothing going on is so much later than the one before …"""
 SLOWEST = 6
 """… but no later than so many times the first pause."""
+BEFORE = TurnView(state="queued")
+"""Where no turn had begun yet."""
 
 
 @dataclass
@@ -84,7 +86,7 @@ async def _look(
     # What was being said before its entry was read would be shown beside it.
     live = await asking.live(await asking.describe(retry=False) if page.entries else described)
     position.known = _place(described)
-    position.turn = turns[-1] if turns else position.turn
+    position.turn = turns[-1] if turns else position.turn or BEFORE
     yield _progress(position, page, live, status, turns)
 
 
