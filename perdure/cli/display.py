@@ -39,6 +39,7 @@ class Display:
         self._whole = whole
         self._texts: Sequence[LiveText] = ()
         self._said: dict[str, str] = {}
+        self._shown: list[Text] = []
         self._why = ""
         self.footer: Callable[[], Sequence[Text]] = tuple
         """What stands below everything on a terminal."""
@@ -93,7 +94,10 @@ class Display:
             lines = [line for text in self._texts if text.text for line in _spoken(text, self._console.width)]
             room = max(1, self._console.height - ROOM)
             spoken = [Text(line, style="dim") for line in lines[-room:]]
-            self._live.update(Group(*spoken, *self.footer()), refresh=True)
+            below = [*spoken, *self.footer()]
+            if below != self._shown:  # else it would only flicker
+                self._live.update(Group(*below), refresh=True)
+            self._shown = below
 
     def _print_progress(self) -> None:
         """Without a terminal: what tools say, each text once. A model's text comes whole, as its entry."""
