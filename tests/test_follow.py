@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 from temporalio.client import Client
@@ -45,7 +45,7 @@ class Reader:
                 self.entries[index] = entry
                 expected += 1
 
-    async def sees(self, what: Any) -> Progress:
+    async def sees(self, what: Callable[[Progress], object]) -> Progress:
         """Wait for a look of which `what` is true."""
         async with asyncio.timeout(30):
             while True:
@@ -149,7 +149,7 @@ async def test_text_of_an_attempt_that_failed_is_never_shown_beside_the_next(cli
             assert not (answers and look.live), "an answer beside its own live text would be shown twice"
 
 
-def said(text: str, attempt: int) -> Any:
+def said(text: str, attempt: int) -> Callable[[Progress], bool]:
     """Whether an activity says so, in that attempt."""
     return lambda look: any((live.text, live.attempt) == (text, attempt) for live in look.live)
 

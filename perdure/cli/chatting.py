@@ -17,7 +17,7 @@ from perdure.cli.text import plain, printable
 
 if TYPE_CHECKING:
     from perdure.client import PerdureClient, Progress, RunHandle
-    from perdure.contracts import Json, StatusView, TurnView, WhenBusy
+    from perdure.contracts import Fault, Json, StatusView, TurnView, WhenBusy
 
 HELP = """TEXT             a message; while a turn runs, it waits for its own
 /steer TEXT      a message that joins the running turn
@@ -28,6 +28,12 @@ HELP = """TEXT             a message; while a turn runs, it waits for its own
 Ctrl-C           end the running turn; twice: leave"""
 BUSY = ("running", "waiting", "closing")
 """States in which a turn may run."""
+
+
+def end_of(state: str, error: Fault) -> tuple[str, str]:
+    """The line that says why a turn has no answer."""
+    interrupted = state == "interrupted"
+    return ("ended", f"interrupted: {error.message}") if interrupted else ("failed", f"{error.type}: {error.message}")
 
 
 class Chat:
@@ -167,7 +173,7 @@ class Chat:
 
     def _ended(self, turn: TurnView) -> None:
         if turn.error is not None:
-            self._display.note(turn.state, f"{turn.error.type}: {turn.error.message}")
+            self._display.note(*end_of(turn.state, turn.error))
         elif turn.output is not None and not isinstance(turn.output.value, str):
             self._display.note("answer", plain(turn.output.value))
 

@@ -6,7 +6,7 @@ import asyncio
 import uuid
 from typing import TYPE_CHECKING
 
-from perdure.cli.chatting import Chat
+from perdure.cli.chatting import Chat, end_of
 from perdure.cli.display import Display
 from perdure.cli.exits import OK, RUN_FAILED
 from perdure.cli.keyboard import Lines
@@ -90,6 +90,6 @@ async def _answered(talk: Chat, display: Display, line: str) -> bool:
     try:
         print_answer(talk.run, turn)
     except RunFailed as error:
-        display.note(turn.state, str(error))
+        display.note(*end_of(turn.state, turn.error) if turn.error else ("failed", str(error)))
         return False
     return True
