@@ -114,8 +114,8 @@ def _request_lines(part: Json) -> Iterator[Line]:
 def _answer(outcome: Json) -> str:
     parts = cast("list[Json]", outcome.get("parts", []))
     answers = [_content(part["content"]) for part in parts if "content" in part]
-    from_outside = cast("list[Any]", outcome.get("result", []))
-    return "\n".join([*answers, *map(plain, from_outside)]) or str(outcome.get("text", ""))
+    from_outside = [plain(outcome["content"])] if "content" in outcome else []
+    return "\n".join([*answers, *from_outside]) or str(outcome.get("text", ""))
 
 
 def _content(content: Any) -> str:
