@@ -30,14 +30,14 @@ BOUND = 300.0
 """Seconds for everything; a hang must show."""
 
 
-async def _stream(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str]:
+async def _stream(_messages: list[ModelMessage], _info: AgentInfo) -> AsyncIterator[str]:
     ends = time.time() + float(os.environ.get(SECONDS, "10"))
     while time.time() < ends:
         yield f"{time.time():.6f} "
         await asyncio.sleep(WORD)
 
 
-def _whole(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+def _whole(_messages: list[ModelMessage], _info: AgentInfo) -> ModelResponse:
     return ModelResponse([TextPart("done")])
 
 

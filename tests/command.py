@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-SECONDS = 25.0
+SECONDS = 60.0
 DEMO = "perdure.cli.demo_app:app"
 
 

@@ -75,14 +75,13 @@ class Display:
         self._notes.print(styled(label, text))
 
     def show(self, progress: Progress, *, entries: bool = True) -> None:
-        """Print what is new."""
+        """Print what is new. What is no longer being said goes first: it may be in what is printed."""
+        self._texts = progress.live
+        self.refresh()
         for label, text in (line for entry in progress.entries if entries for line in entry_lines(entry)):
             cut = self._whole is not None and label not in self._whole and len(text) > MAX_LINE
             self._console.print(styled(label, f"{text[:MAX_LINE]} …" if cut else text))
-        self._texts = progress.live
-        if self._live:
-            self.refresh()
-        else:
+        if not self._live:
             self._print_progress()
         if progress.why and progress.why != self._why:
             self.note("waiting", f"{progress.why} (Ctrl-C ends only this command)")
