@@ -57,7 +57,9 @@ class Command:
 
 
 @asynccontextmanager
-async def running(*args: str, address: str = "", cwd: Path = ROOT, **env: str) -> AsyncGenerator[Command]:
+async def running(
+    *args: str, address: str = "", cwd: Path = ROOT, stdin: int = asyncio.subprocess.DEVNULL, **env: str
+) -> AsyncGenerator[Command]:
     """`perdure` with these arguments. Killed, by its own process id, if it still runs after the block."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("TEMPORAL_")}
     added = {"PYTHONUNBUFFERED": "1", "COLUMNS": "200"} | ({"TEMPORAL_ADDRESS": address} if address else {}) | env
@@ -68,7 +70,7 @@ async def running(*args: str, address: str = "", cwd: Path = ROOT, **env: str) -
         *args,
         cwd=cwd,
         env=inherited | added,
-        stdin=asyncio.subprocess.DEVNULL,
+        stdin=stdin,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
@@ -83,7 +85,7 @@ async def running(*args: str, address: str = "", cwd: Path = ROOT, **env: str) -
 
 async def perdure(*args: str, address: str = "", cwd: Path = ROOT, **env: str) -> Done:
     """Run a command to its end."""
-    async with running(*args, address=address, cwd=cwd, **env) as command:
+    async with running(*args, address=address, cwd=cwd, stdin=asyncio.subprocess.DEVNULL, **env) as command:
         return await command.end()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import pty
+import re
 import signal
 import sys
 from collections.abc import AsyncGenerator
@@ -20,11 +21,15 @@ os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
 """
 """Makes the terminal the one that controls the session, as a login does: Ctrl-C then reaches the program."""
 
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
 
 class Terminal:
     """What was shown so far, and the keys."""
 
     def __init__(self, keyboard: int) -> None:
+        self.raw = ""
+        """With its colours."""
         self.shown = ""
         self._keyboard = keyboard
         self._seen = 0
@@ -36,7 +41,8 @@ class Terminal:
 
     async def shows(self, text: str) -> str:
         """Wait until `text` is shown after what was waited for before; what came up to it."""
-        await until(lambda: text in self.shown[self._seen :] or self._ended, seconds=SECONDS)
+        with suppress(TimeoutError):  # what is there instead is said below
+            await until(lambda: text in self.shown[self._seen :] or self._ended, seconds=SECONDS)
         start, at = self._seen, self.shown.find(text, self._seen)
         assert at >= 0, f"{text!r} isn't in {self.shown[start:]!r}"
         self._seen = at + len(text)
@@ -71,7 +77,8 @@ class Terminal:
     def _read(self) -> None:
         with suppress(OSError):  # nothing more just now, or the program has closed the terminal
             while piece := os.read(self._keyboard, 65536):
-                self.shown += piece.decode().replace("\r\n", "\n")
+                self.raw += piece.decode(errors="replace").replace("\r\n", "\n")
+                self.shown = COLOUR.sub("", self.raw)
 
     async def close(self) -> None:
         """Kill the program, by its own process id, if it still runs."""

@@ -44,7 +44,7 @@ async def test_the_quick_start_of_the_readme_works(tmp_path: Path) -> None:
     readme = ROOT / "README.md"
     (agents,) = [body for body in fences(readme, "python") if body.startswith("# agents.py")]
     (tmp_path / "agents.py").write_text(agents)
-    dev, start, temporal = fences(readme, "bash")
+    dev, start, temporal, chat = fences(readme, "bash")
     port = str(free_port())
     environment = {
         **os.environ,
@@ -54,7 +54,7 @@ async def test_the_quick_start_of_the_readme_works(tmp_path: Path) -> None:
     assert dev.strip() == "perdure dev agents:app"
     async with running(*dev.split()[1:], "--port", port, "--headless", cwd=tmp_path) as server:
         await server.line("polls")
-        for script in (start, temporal):
+        for script in (start, temporal, chat):
             process = await asyncio.create_subprocess_exec(
                 *("bash", "-euc", script), cwd=tmp_path, env=environment, stdout=asyncio.subprocess.PIPE
             )

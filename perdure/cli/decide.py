@@ -88,8 +88,8 @@ def _decide(verb: VerbName, id: str, call: str, sent: Json, edit: bool, *where: 
                 raise InvalidRequest(f"no call {call!r} waits, so there is nothing to edit")
             sent["args"] = edited(row["args"])
         if not sent["token"] and row is not None and row["verifies"]:
-            sent["token"] = _own_token(handle.id, row, verb, sent)
-        return _said(row, sent, await handle.decide(verb, call, sent))
+            sent["token"] = own_token(handle.id, row, verb, sent)
+        return said(row, sent, await handle.decide(verb, call, sent))
 
     with one_line_errors():
         print(asyncio.run(run()))
@@ -100,7 +100,7 @@ async def _row(handle: RunHandle, call: str) -> Json | None:
     return next((row for row in await handle.pending() if row["call"] == call), None)
 
 
-def _own_token(id: str, row: Json, verb: VerbName, sent: Json) -> str:
+def own_token(id: str, row: Json, verb: VerbName, sent: Json) -> str:
     """A token made with the person's own key, where the environment names one."""
     import os
 
@@ -111,7 +111,7 @@ def _own_token(id: str, row: Json, verb: VerbName, sent: Json) -> str:
     return token_for(id, row, verb, sent)
 
 
-def _said(row: Json | None, sent: Json, answer: Decided) -> str:
+def said(row: Json | None, sent: Json, answer: Decided) -> str:
     """The answer in plain words."""
     from perdure.cli.text import plain, printable
 

@@ -23,6 +23,10 @@ Profile = Annotated[
     str | None, typer.Option(envvar="TEMPORAL_PROFILE", help="A profile of Temporal's configuration file.")
 ]
 TaskQueue = Annotated[str | None, typer.Option(metavar="NAME", help="The workers' task queue. Default: perdure.")]
+IdleTimeout = Annotated[
+    str | None,
+    typer.Option(metavar="TIME", help="Close the session when nothing was going on for so long: seconds, or as PT1H."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 

@@ -5,7 +5,23 @@ from __future__ import annotations
 import rich as _rich  # the other half of the extra: is it there?
 import typer
 
-from perdure.cli import check, decide, dev, inbox, runs, settings, setup, show, start, token, worker
+from perdure.cli import (
+    chat,
+    check,
+    decide,
+    dev,
+    export,
+    inbox,
+    runs,
+    send,
+    settings,
+    setup,
+    show,
+    start,
+    tail,
+    token,
+    worker,
+)
 
 assert _rich
 
@@ -13,8 +29,8 @@ EPILOG = """Temporal's own environment configuration is used: TEMPORAL_ADDRESS, 
 TEMPORAL_TLS and its relatives, TEMPORAL_PROFILE, TEMPORAL_CONFIG_FILE. Large payloads go where PERDURE_PAYLOADS says:
 file:///an/absolute/path or s3://bucket/prefix.
 
-Exit codes: 0 done, 1 error, 2 wrong usage or declaration, 3 no Temporal server, 4 the run failed, 5 no worker answered,
-130 interrupted."""
+Exit codes: 0 done, 1 error, 2 wrong usage or declaration, 3 no Temporal server, 4 the run failed, or the turn,
+5 no worker answered, 130 interrupted."""
 
 app = typer.Typer(
     name="perdure",
@@ -28,6 +44,12 @@ app = typer.Typer(
 app.command("dev")(dev.dev)
 app.command("worker")(worker.worker)
 app.command("start")(start.start)
+app.command("chat")(chat.chat)
+app.command("send")(send.send)
+app.command("interrupt")(send.interrupt)
+app.command("close")(send.close)
+app.command("tail")(tail.tail)
+app.command("export")(export.export)
 app.command("show")(show.show)
 app.command("list")(runs.runs)
 app.command("inbox")(inbox.inbox)

@@ -4,22 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import sys
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from perdure.cli.exits import one_line_errors
-from perdure.cli.options import Address, AsJson, Namespace, Profile, TaskQueue, json_option
+from perdure.cli.options import Address, AsJson, IdleTimeout, Namespace, Profile, TaskQueue, json_option
+
+if TYPE_CHECKING:
+    from perdure.contracts import Session
+
+FIRST = "prompt"
+"""The id of the message that a run is started with."""
 
 
 def start(
     agent: Annotated[str, typer.Argument(help="The agent's name.")],
-    prompt: Annotated[str, typer.Argument(help="What to ask it.")],
+    prompt: Annotated[str | None, typer.Argument(help="What to ask it. May be left out with --session.")] = None,
     params: Annotated[str | None, typer.Option(metavar="JSON", help="What the agent's deps are made of.")] = None,
     model: Annotated[str | None, typer.Option(metavar="KEY", help="One of the agent's further models.")] = None,
     id: Annotated[str | None, typer.Option(help="The run's id; must be new. Default: made up.")] = None,
     by: Annotated[str | None, typer.Option(help="Who starts it; may not approve where a policy forbids it.")] = None,
+    session: Annotated[bool, typer.Option("--session", help="Keep it open for further messages.")] = False,
+    idle_timeout: IdleTimeout = None,
     wait: Annotated[bool, typer.Option(help="Show the run as it goes on and print its output, or only its id.")] = True,
     as_json: AsJson = False,
     task_queue: TaskQueue = None,
@@ -27,9 +36,13 @@ def start(
     namespace: Namespace = None,
     profile: Profile = None,
 ) -> None:
-    """Start a run of AGENT. Prints its output (text as it is, else JSON; --json: the whole result)."""
+    """Start a run of AGENT. Prints its output (text as it is, else JSON; --json: the whole result).
+
+    Of a session it prints the first answer, and leaves it open; without a prompt, its id.
+    """
+    stays_open = session or idle_timeout is not None
     for name, text in (("agent", agent), ("prompt", prompt)):
-        if not text.strip():
+        if not (text or "").strip() and not (text is None and stays_open):
             raise typer.BadParameter(f"the {name} is empty")
     given = None if params is None else json_option("--params", params)
     asked: dict[str, Any] = {"model": model, "id": id, "params": given, "by": by}
@@ -37,11 +50,13 @@ def start(
         asked["task_queue"] = task_queue
     where = {"address": address, "namespace": namespace, "profile": profile}
     with one_line_errors():
-        asyncio.run(_start(where, agent, prompt, asked, wait=wait, as_json=as_json))
+        if stays_open:
+            asked["session"] = session_of(idle_timeout)
+        asyncio.run(_start(where, agent, prompt, asked, wait=wait and prompt is not None, as_json=as_json))
 
 
 async def _start(
-    where: dict[str, str | None], agent: str, prompt: str, asked: dict[str, Any], *, wait: bool, as_json: bool
+    where: dict[str, str | None], agent: str, prompt: str | None, asked: dict[str, Any], *, wait: bool, as_json: bool
 ) -> None:
     from perdure.client import connect
 
@@ -50,12 +65,17 @@ async def _start(
     if not wait:
         print(json.dumps({"id": run.id}) if as_json else run.id)
         return
+    if "session" in asked:
+        from perdure.cli.send import wait_for_answer
+
+        await wait_for_answer(run, FIRST, start=0, as_json=as_json)
+        return
     await _follow(run)
     result = await run.result()
     if as_json:
         print(result.model_dump_json(indent=2))
     else:
-        print(_output(result.output))
+        print(written(result.output))
 
 
 async def _follow(run: Any) -> None:
@@ -72,7 +92,19 @@ async def _follow(run: Any) -> None:
             raise
 
 
-def _output(output: Any) -> str:
+def session_of(idle_timeout: str | None) -> Session:
+    """What keeps a run open. The time in seconds, or as ISO 8601 writes it."""
+    from perdure.contracts import Session
+
+    seconds = re.fullmatch(r"\d+(\.\d+)?", idle_timeout or "")
+    try:
+        return Session.model_validate({"idle_timeout": float(seconds[0]) if seconds else idle_timeout})
+    except ValueError:
+        raise typer.BadParameter(f"--idle-timeout {idle_timeout!r} is neither seconds nor as in PT1H") from None
+
+
+def written(output: Any) -> str:
+    """An output for stdout: text as it is, else JSON."""
     from perdure.cli.text import printable
 
     if not isinstance(output, str):

@@ -119,7 +119,8 @@ def _request_lines(part: Json) -> Iterator[Line]:
 def _answer(outcome: Json) -> str:
     parts = cast("list[Json]", outcome.get("parts", []))
     answers = [_content(part["content"]) for part in parts if "content" in part]
-    return "\n".join(answers) or str(outcome.get("text", ""))
+    from_outside = [plain(outcome["content"])] if "content" in outcome else []
+    return "\n".join([*answers, *from_outside]) or str(outcome.get("text", ""))
 
 
 def _content(content: Any) -> str:

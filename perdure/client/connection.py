@@ -16,9 +16,10 @@ from temporalio.envconfig import ClientConfigProfile
 from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
 
+from perdure.client.asking import summary
 from perdure.client.errors import ClientError, NoServer, RunClosed, RunExists
 from perdure.client.leaving import pause_at_exit
-from perdure.client.run import QUERY_TIMEOUTS, RunHandle, summary
+from perdure.client.run import QUERY_TIMEOUTS, RunHandle
 from perdure.client.verbs import check_size, message, repeated
 from perdure.client.views import RunStatus, RunSummary
 from perdure.contracts import (

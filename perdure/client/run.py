@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 from collections.abc import AsyncIterator, Sequence
-from datetime import UTC, timedelta
-from typing import Any, TypeVar, cast
+from typing import Any
 
-from temporalio.api.common.v1 import WorkflowExecution
-from temporalio.api.enums.v1 import WorkflowExecutionStatus
-from temporalio.api.workflow.v1 import WorkflowExecutionInfo
-from temporalio.api.workflowservice.v1 import DescribeWorkflowExecutionRequest, DescribeWorkflowExecutionResponse
-from temporalio.client import Client, WorkflowFailureError, WorkflowHandle, WorkflowQueryFailedError
-from temporalio.service import RPCError, RPCStatusCode
+from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
+from temporalio.service import RPCError
 
-from perdure.client.errors import ClientError, NoAnswer, RunClosed, missing, run_failed
+from perdure.client.asking import Asking, is_open, summary
+from perdure.client.errors import RunClosed, missing, run_failed
+from perdure.client.follow import POLL, follow, wait_turn
 from perdure.client.payloads import readable
-from perdure.client.unanswered import why_unanswered
 from perdure.client.verbs import Verbs
 from perdure.client.views import LiveText, Progress, RunSummary
-from perdure.contracts import Json, RunResult, StatusView, TranscriptPage, TurnView
+from perdure.contracts import Json, RunResult, StatusView, TurnView
 
 QUERY_TIMEOUTS = (2.0, 3.0, 4.0, 5.0, 6.0)
 """Seconds for each try of a query. A query that meets a busy worker may be lost; without a worker it hangs."""
-LOST = (RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.CANCELLED, RPCStatusCode.UNAVAILABLE)
-"""What a query that nobody answered in time comes back with."""
-POLL = 0.15
-"""Seconds between two looks at a run that is followed."""
-
-T = TypeVar("T")
+FAR = 2**62
+"""More entries than any transcript has."""
 
 
 class RunHandle(Verbs):
@@ -37,8 +27,8 @@ class RunHandle(Verbs):
 
     def __init__(self, client: Client, id: str, *, query_timeouts: Sequence[float] = QUERY_TIMEOUTS) -> None:
         self.id = id
-        self._timeouts = query_timeouts
         self._client = client
+        self._asking = Asking(client, id, query_timeouts)
         self._handle: WorkflowHandle[Any, RunResult] = client.get_workflow_handle(id, result_type=RunResult)
 
     async def result(self) -> RunResult:
@@ -60,133 +50,76 @@ class RunHandle(Verbs):
 
     async def status(self) -> StatusView:
         """State, usage and open calls. Answered by a worker; raises `NoAnswer` where none does."""
-        return await self._query("status", None, StatusView, self._timeouts)
+        return await self._asking.query("status", None, StatusView)
 
     async def transcript(self, start: int = 0) -> list[Json]:
-        """All entries of the transcript from `start` on. Answered by a worker, page by page."""
-        return await self._entries(start, self._timeouts)
+        """All entries of the transcript from `start` on that are kept. Answered by a worker, page by page."""
+        return (await self.kept(start))[1]
+
+    async def kept(self, start: int = 0) -> tuple[int, list[Json]]:
+        """As `transcript`, with the index of the first entry: later than `start` where older ones were dropped."""
+        page = await self._asking.page(start)
+        first, entries = page.start, list(page.entries)
+        while page.entries and page.start + len(page.entries) < page.total:
+            page = await self._asking.page(page.start + len(page.entries))
+            entries += page.entries
+        return first, entries
+
+    async def length(self) -> int:
+        """How many entries the transcript has: `follow(start=await run.length())` shows only what is new."""
+        return (await self._asking.page(FAR)).total
 
     async def pending(self) -> list[Json]:
         """What waits for a decision or a result. Answered by a worker."""
-        return await self._query("pending", None, list[Json], self._timeouts)
+        return await self._asking.query("pending", None, list[Json])
 
     async def audit(self) -> list[Json]:
         """Who decided what. Answered by a worker, page by page."""
         rows: list[Json] = []
-        while page := await self._query("audit", {"start": len(rows)}, list[Json], self._timeouts):
+        while page := await self._asking.query("audit", {"start": len(rows)}, list[Json]):
             rows += page
         return rows
 
     async def turn(self, turn: int | None = None, *, message: str | None = None) -> TurnView:
         """What became of a turn, or of the message with that id; of the latest turn where none is named. Answered by a
         worker; raises `ClientError` for one that isn't known."""
-        query = {"turn": turn, "message": message}
-        return await self._query("turn", {k: v for k, v in query.items() if v is not None}, TurnView, self._timeouts)
+        return await self._asking.query("turn", _given(turn, message), TurnView)
 
     async def wait_turn(self, turn: int | None = None, *, message: str | None = None, every: float = POLL) -> TurnView:
         """Wait until a turn is over: `done`, `failed` or `interrupted`. Looks at the run every so many seconds, and
-        asks a worker only where something has changed; nothing is written to history.
+        asks a worker only where something has changed; nothing is written to history. A lost connection, or a worker
+        that is gone, is waited over.
 
-        Raises `RunClosed` where the run ends before.
+        Raises `RunClosed` where the run ends before, `NoAnswer` where it has ended and no worker can tell, and
+        `ClientError` for a turn or message that isn't known.
         """
-        known: object = None
-        while True:
-            info = (await self._describe()).workflow_execution_info
-            running = info.status == WorkflowExecutionStatus.WORKFLOW_EXECUTION_STATUS_RUNNING
-            state = (info.execution.run_id, info.history_length, running)
-            if state != known:
-                found = await self.turn(turn, message=message)
-                if found.state not in ("queued", "running"):
-                    return found
-                known = state
-            if not running:
-                raise RunClosed(f"run {self.id!r} has ended before the turn was over: see `perdure show {self.id}`")
-            await asyncio.sleep(every)
+        found = await wait_turn(self._asking, _given(turn, message), every)
+        if not found.ended:
+            raise RunClosed(f"run {self.id!r} has ended before the turn was over: see `perdure show {self.id}`")
+        return found
 
     async def live(self) -> list[LiveText]:
         """What the run's activities say right now. Needs no worker's answer and writes no history."""
-        return await self._live(await self._describe())
+        return await self._asking.live(await self._asking.describe())
 
     async def describe(self) -> RunSummary:
         """The run as the server knows it."""
-        return summary((await self._describe()).workflow_execution_info)
+        return summary((await self._asking.describe()).workflow_execution_info)
 
-    async def follow(self, *, every: float = POLL) -> AsyncIterator[Progress]:
-        """Look at the run again and again until it has ended. The last item may hold entries, too."""
-        seen, known, running = 0, ("", -1), True
-        while running:
-            described = await self._describe()
-            info = described.workflow_execution_info
-            running = info.status == WorkflowExecutionStatus.WORKFLOW_EXECUTION_STATUS_RUNNING
-            entries: list[Json] = []
-            why = ""
-            now = (info.execution.run_id, info.history_length)
-            if now != known:
-                try:
-                    entries = await self._entries(seen, self._timeouts[:1] if running else self._timeouts)
-                    known = now
-                except NoAnswer as error:
-                    why = str(error)
-            seen += len(entries)
-            yield Progress(entries, await self._live(described), not why, why)
-            if running:
-                await asyncio.sleep(every)
+    async def check_open(self) -> None:
+        """Raise `RunClosed` where the run has ended, `NoSuchRun` where there is none. Needs no worker."""
+        if not is_open((await self._asking.describe()).workflow_execution_info):
+            raise RunClosed(f"run {self.id!r} has ended: see `perdure show {self.id}`")
 
-    async def _entries(self, start: int, timeouts: Sequence[float]) -> list[Json]:
-        entries: list[Json] = []
-        while True:
-            page = await self._query("transcript", {"start": start + len(entries)}, TranscriptPage, timeouts)
-            entries += page.entries
-            if start + len(entries) >= page.total or not page.entries:
-                return entries
+    def follow(self, *, start: int = 0, every: float = POLL) -> AsyncIterator[Progress]:
+        """Look at the run again and again until it has ended: at a session until it is closed, not only to the end of a
+        turn. Shows entries from `start` on, each once and none left out, also over a lost connection, a worker that is
+        gone, and where the run continues as new; a reader that was away itself resumes with `Progress.next`.
 
-    async def _query(self, name: str, argument: Any, result_type: type[T], timeouts: Sequence[float]) -> T:
-        for seconds in timeouts:
-            try:
-                args = [] if argument is None else [argument]
-                timeout = timedelta(seconds=seconds)
-                with readable():
-                    return await self._handle.query(name, args=args, result_type=result_type, rpc_timeout=timeout)
-            except WorkflowQueryFailedError as error:
-                raise ClientError(f"run {self.id!r} doesn't answer the query {name!r}: {error}") from error
-            except RPCError as error:
-                if error.status == RPCStatusCode.FAILED_PRECONDITION:
-                    await asyncio.sleep(0.1)  # answered at once: no workflow task has been done yet, or no worker
-                elif error.status not in LOST:
-                    raise missing(self.id, error) from error
-        raise NoAnswer(await why_unanswered(self._client, await self._describe()))
-
-    async def _describe(self) -> DescribeWorkflowExecutionResponse:
-        """Temporal's own `describe()` fails on a paused workflow, so this asks the service."""
-        request = DescribeWorkflowExecutionRequest(
-            namespace=self._client.namespace, execution=WorkflowExecution(workflow_id=self.id)
-        )
-        try:
-            return await self._client.workflow_service.describe_workflow_execution(request, retry=True)
-        except RPCError as error:
-            raise missing(self.id, error) from error
-
-    async def _live(self, described: DescribeWorkflowExecutionResponse) -> list[LiveText]:
-        texts: list[LiveText] = []
-        for pending in described.pending_activities:
-            if not pending.heartbeat_details.payloads:
-                continue
-            (beat, *_) = await self._client.data_converter.decode(pending.heartbeat_details.payloads)
-            if isinstance(beat, dict):
-                fields = cast("Json", beat)
-                texts.append(LiveText(pending.activity_type.name, fields.get("attempt", 1), fields.get("text", "")))
-        return texts
+        The last item may hold entries, too. Raises `NoSuchRun`, and what another try doesn't mend.
+        """
+        return follow(self._asking, start, every)
 
 
-def summary(info: WorkflowExecutionInfo) -> RunSummary:
-    """Temporal's own description of a run, in short."""
-    agent = info.search_attributes.indexed_fields.get("AgentName")
-    status = WorkflowExecutionStatus.Name(info.status).removeprefix("WORKFLOW_EXECUTION_STATUS_").lower()
-    return RunSummary(
-        id=info.execution.workflow_id,
-        agent=str(json.loads(agent.data)) if agent is not None else "",
-        status=status,
-        started=info.start_time.ToDatetime(UTC),
-        closed=info.close_time.ToDatetime(UTC) if info.HasField("close_time") else None,
-        task_queue=info.task_queue,
-    )
+def _given(turn: int | None, message: str | None) -> Json:
+    return {name: value for name, value in (("turn", turn), ("message", message)) if value is not None}

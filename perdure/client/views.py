@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
-from perdure.contracts import Json
+from perdure.contracts import Json, StatusView, TurnView
 
 RunStatus = Literal[
     "running", "completed", "failed", "canceled", "terminated", "timed_out", "continued_as_new", "paused"
@@ -21,8 +21,11 @@ class LiveText:
     activity: str
     """`model_request`, or `tool:` and the tool's name."""
     attempt: int
-    """Text of another attempt replaces what was shown before."""
+    """The latest attempt: its text replaces what another one said."""
     text: str
+    """Empty until this attempt has said something."""
+    id: str = ""
+    """Tells activities of the same name apart."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,19 @@ class Progress:
     entries: list[Json]
     """Entries of the transcript that are new since the last look."""
     live: list[LiveText]
+    """What its activities say, each that is under way: nothing of what is in `entries` already."""
     answered: bool
     """Whether a worker answered. While none does there are no new entries."""
     why: str = ""
     """Why none did, and what to do, in one line."""
+    start: int = 0
+    """The index of the first of the entries. There is a gap before it only where old entries were dropped."""
+    status: StatusView | None = None
+    """The run's state and what waits, where it may have changed: the entries are at least as far."""
+    turns: list[TurnView] = field(default_factory=list[TurnView])
+    """Turns that have begun, ended or changed since the last look; at the first look, the latest one."""
+
+    @property
+    def next(self) -> int:
+        """Where to resume: `follow(start=…)`."""
+        return self.start + len(self.entries)

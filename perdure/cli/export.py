@@ -1,0 +1,66 @@
+"""`perdure export`: the whole transcript of a run, as JSON."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from perdure.cli.exits import one_line_errors
+from perdure.cli.options import Address, Namespace, Profile, RunId
+
+
+def export(
+    id: RunId,
+    output: Annotated[Path | None, typer.Option(metavar="FILE", help="Where to. Default: stdout.")] = None,
+    lines: Annotated[bool, typer.Option("--jsonl", help="A line per entry with its index, as `tail --json`.")] = False,
+    address: Address = None,
+    namespace: Namespace = None,
+    profile: Profile = None,
+) -> None:
+    """Write the whole transcript of a run, running or ended, as JSON. A worker must be running."""
+    where = {"address": address, "namespace": namespace, "profile": profile}
+    with one_line_errors():
+        text = asyncio.run(_export(where, id, lines))
+    if output is None:
+        sys.stdout.write(text)
+        return
+    try:
+        _write(output, text)
+    except OSError as error:
+        raise typer.BadParameter(f"{output} can't be written: {error.strerror}") from None
+
+
+async def _export(where: dict[str, str | None], id: str, lines: bool) -> str:
+    from perdure.client import connect
+
+    run = (await connect(**where)).run(id)
+    described = await run.describe()
+    first, entries = await run.kept()
+    if lines:
+        rows = enumerate(entries, first)
+        return "".join(json.dumps({"index": index, "entry": entry}) + "\n" for index, entry in rows)
+    about = {
+        "id": id,
+        "agent": described.agent,
+        "status": described.status,
+        "started": described.started.isoformat(),
+        "closed": described.closed.isoformat() if described.closed else None,
+        "first": first,
+    }
+    return json.dumps({**about, "transcript": entries}, indent=2) + "\n"
+
+
+def _write(file: Path, text: str) -> None:
+    """All of it or nothing: a file that is there stays as it is until the new one is whole."""
+    unfinished = file.with_name(f"{file.name}.{os.getpid()}.part")
+    try:
+        unfinished.write_text(text, encoding="utf-8")
+        unfinished.replace(file)
+    finally:
+        unfinished.unlink(missing_ok=True)
