@@ -25,7 +25,7 @@ async def connect(address: str) -> Client:
 def serve(client: Client) -> AbstractAsyncContextManager[object]:
     """A worker that serves the scripted agent."""
     agent = DurableAgent(
-        build_agent("bench"), policies={"fetch": ToolPolicy(effect="safe")}, limits=Limits(requests=LIMIT)
+        build_agent("bench"), policies={"fetch": ToolPolicy(effect="safe")}, limits=Limits(turn_requests=LIMIT)
     )
     return serving(client, App(agents=[agent]), task_queue=QUEUE)
 

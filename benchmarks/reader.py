@@ -74,4 +74,4 @@ def _asked(message: ModelMessage) -> str:
 
 
 model = FunctionModel(script, model_name="scripted")
-app = App(agents=[DurableAgent(Agent(model, name=AGENT, toolsets=[pages]), limits=Limits(requests=None))])
+app = App(agents=[DurableAgent(Agent(model, name=AGENT, toolsets=[pages]), limits=Limits(turn_requests=None))])

@@ -19,7 +19,7 @@ from pydantic import BaseModel
 from pydantic_ai import Agent, CallDeferred, FunctionToolset, ModelRetry
 from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.messages import ModelResponsePart, ToolCallPart
-from temporalio.client import WorkflowFailureError
+from temporalio.client import WorkflowFailureError, WorkflowHistory
 from temporalio.testing import WorkflowEnvironment
 
 from perdure import (
@@ -249,7 +249,11 @@ async def record() -> None:
 
 async def write(name: str, handle: Handle) -> None:
     """Write the history of a run."""
-    history = await handle.fetch_history()
+    write_history(name, await handle.fetch_history())
+
+
+def write_history(name: str, history: WorkflowHistory) -> None:
+    """Write a history to its file."""
     (FOLDER / f"{name}.json").write_text(json.dumps(without_traces(json.loads(history.to_json())), indent=2))
     print(f"{name}: {len(history.events)} events", file=sys.stderr)
 

@@ -39,7 +39,7 @@ async def test_case_f1_history_grows_with_the_steps_not_with_the_conversation(cl
 
     steps = STEPS if cache else STEPS_UNCACHED
     script = Script(*[{"page": {"number": number}} for number in range(steps)], "read")
-    agent = DurableAgent(Agent(script.model, name="reader", tools=[page]), limits=Limits(requests=None))
+    agent = DurableAgent(Agent(script.model, name="reader", tools=[page]), limits=Limits(turn_requests=None))
     async with working(client, App(agents=[agent]), cache=cache) as runs:
         handle = await runs.start("reader", "read it all", limits={"requests": steps + 1})
         assert (await handle.result())["output"] == "read"

@@ -83,8 +83,11 @@ BAD_STARTS: dict[str, tuple[tuple[Any, ...], str]] = {
     "unknown_limit": (({"agent": "talks", "prompt": "x", "limits": {"steps": 1}},), "limits.steps"),
     "bad_part": (({"agent": "talks", "prompt": [{"kind": "no-such-part"}]},), "prompt"),
     "unknown_model": (({"agent": "talks", "prompt": "x", "model": "huge"},), "huge"),
-    "raised_limit": (({"agent": "talks", "prompt": "x", "limits": {"requests": 51}},), "limits.requests=51"),
-    "removed_limit": (({"agent": "talks", "prompt": "x", "limits": {"requests": None}},), "limits.requests=None"),
+    "raised_limit": (({"agent": "talks", "prompt": "x", "limits": {"turn_requests": 51}},), "limits.turn_requests=51"),
+    "removed_limit": (
+        ({"agent": "talks", "prompt": "x", "limits": {"turn_requests": None}},),
+        "limits.turn_requests=None",
+    ),
 }
 
 

@@ -23,8 +23,8 @@ class Limits(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    requests: int | None = Field(default=50, ge=0)
-    """Model requests. The default is Pydantic AI's own (`UsageLimits.request_limit`)."""
+    requests: int | None = Field(default=None, ge=0)
+    """Model requests."""
     tool_calls: int | None = Field(default=None, ge=0)
     """Tool calls, counted before a step's calls start: a step that would go over runs none of them."""
     input_tokens: int | None = Field(default=None, ge=0)
@@ -38,7 +38,8 @@ class Limits(BaseModel):
     """Requests whose cost is unknown, counted while `cost` or `turn_cost` is set. `None`: such a cost is ignored."""
     deadline: timedelta | None = Field(default=None, gt=timedelta(0), le=timedelta(days=36_500))
     """Time from the start of the run, by workflow time."""
-    turn_requests: int | None = Field(default=None, ge=0)
+    turn_requests: int | None = Field(default=50, ge=0)
+    """Model requests of a turn. The default is Pydantic AI's own of a run (`UsageLimits.request_limit`)."""
     turn_tool_calls: int | None = Field(default=None, ge=0)
     turn_total_tokens: int | None = Field(default=None, ge=0)
     turn_cost: Decimal | None = Field(default=None, ge=0)

@@ -1,0 +1,52 @@
+"""Record the histories of sessions: a chain of runs that continue as new, and turns that were interrupted.
+
+`make histories` runs it after `tests.record_histories`; see there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from temporalio.testing import WorkflowEnvironment
+
+from perdure.converter import data_converter
+from tests.conftest import server_arguments, temporal_binary
+from tests.harness import chain, until, working
+from tests.record_histories import write_history
+from tests.sessions import SESSION, closed, send, turn
+from tests.test_approvals import pending
+from tests.test_roll_over import SCENARIOS, Office
+from tests.test_sessions import Gate
+
+
+async def record() -> None:
+    """Run both scenarios, and write the history of each run."""
+    serve = WorkflowEnvironment.start_local(  # pyright: ignore[reportUnknownMemberType]
+        data_converter=data_converter(),
+        dev_server_existing_path=temporal_binary(),
+        dev_server_extra_args=server_arguments("limit.historyCount.suggestContinueAsNew=20"),
+        dev_server_log_level="error",
+    )
+    async with await serve as environment:
+        scenario, turns = SCENARIOS["half a quorum"]
+        office, gate = Office(*turns), Gate()
+        async with working(environment.client, office.app()) as runs:
+            handle = await runs.start("office", "go", **SESSION)
+            await scenario(handle, True)
+            for number, history in enumerate(reversed(await chain(handle)), start=1):
+                write_history(f"continued_{number}", history)
+        async with working(environment.client, gate.app()) as runs:
+            handle = await runs.start("gate", "write", **SESSION)
+            await until(lambda: len(gate.said) == 3)
+            await send(handle, "work", when_busy="interrupt")
+            await pending(handle, 1)
+            await until(lambda: bool(gate.ran))
+            await send(handle, "last", when_busy="interrupt", id="last")
+            await turn(handle, message="last")
+            await closed(handle)
+            for number, history in enumerate(reversed(await chain(handle)), start=1):
+                write_history(f"interrupted_{number}", history)
+
+
+if __name__ == "__main__":
+    asyncio.run(record())
