@@ -1,5 +1,6 @@
 """The app of the long benchmarks: an agent that reads one page per step, as many as its last message asks for."""
 
+import os
 import random
 
 from pydantic_ai import Agent, FunctionToolset
@@ -9,6 +10,8 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from perdure import App, DurableAgent, Limits
 
 AGENT = "reader"
+COMPACT_ABOVE = "COMPACT_ABOVE"
+"""The environment variable that says above how many tokens the conversation is compacted; 0 = never."""
 PAGE = 1024
 """Characters of a page."""
 WORDS = [
@@ -73,5 +76,17 @@ def _asked(message: ModelMessage) -> str:
     return str(prompts[-1]) if prompts else ""
 
 
+def summarise(_messages: list[ModelMessage], _info: AgentInfo) -> ModelResponse:
+    """Stands in for the model that compaction asks."""
+    return ModelResponse([TextPart("Pages were read, one after the other. " + read(0))])
+
+
 model = FunctionModel(script, model_name="scripted")
-app = App(agents=[DurableAgent(Agent(model, name=AGENT, toolsets=[pages]), limits=Limits(turn_requests=None))])
+durable = DurableAgent(
+    Agent(model, name=AGENT, toolsets=[pages]),
+    models={"short": FunctionModel(summarise, model_name="short")},
+    compact_above=int(os.environ.get(COMPACT_ABOVE, "0")),
+    compact_with="short",
+    limits=Limits(turn_requests=None),
+)
+app = App(agents=[durable])

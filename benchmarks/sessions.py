@@ -7,6 +7,7 @@ own.
 import argparse
 import asyncio
 import itertools
+import os
 import statistics
 import tempfile
 from collections.abc import AsyncGenerator
@@ -16,7 +17,7 @@ from datetime import datetime
 from pathlib import Path
 
 from benchmarks.process import resident, worker_process
-from benchmarks.reader import AGENT
+from benchmarks.reader import AGENT, COMPACT_ABOVE
 from benchmarks.server import server
 from perdure.client import PerdureClient, RunHandle, connect
 from perdure.contracts import Json, Session
@@ -49,18 +50,20 @@ class Long:
 
 
 @asynccontextmanager
-async def site(store: bool) -> AsyncGenerator[tuple[PerdureClient, list[str], dict[str, str]]]:
+async def site(store: bool, compact_above: int) -> AsyncGenerator[tuple[PerdureClient, list[str], dict[str, str]]]:
     """A server, a client, and the command and environment of a worker."""
     with tempfile.TemporaryDirectory() as folder:
         environment = {"PERDURE_PAYLOADS": Path(folder).as_uri()} if store else {}
+        os.environ.update(environment)  # the client reads what the worker has stored
+        environment[COMPACT_ABOVE] = str(compact_above)
         async with server() as address:
             command = ["-m", "perdure.worker", "benchmarks.reader:app", "--address", address, "--namespace", NAMESPACE]
             yield await connect(address=address, namespace=NAMESPACE), command, environment
 
 
-async def measure_turns(turns: int) -> Long:
+async def measure_turns(turns: int, *, compact_above: int = 0) -> Long:
     """Run a session of so many turns of two model requests and a tool call of one kilobyte."""
-    async with site(store=False) as (client, command, environment):
+    async with site(False, compact_above) as (client, command, environment):
         async with worker_process(*command, **environment) as worker:
             run = await client.start(AGENT, session=Session())
             memory: list[int] = []
@@ -79,9 +82,9 @@ async def measure_turns(turns: int) -> Long:
             return await _long(client, run, seconds, memory)
 
 
-async def measure_steps(steps: int, *, store: bool, restart: bool) -> Long:
+async def measure_steps(steps: int, *, store: bool, restart: bool, compact_above: int = 0) -> Long:
     """Run one turn of so many steps, each a tool call of one kilobyte of prose; in the middle start the worker anew."""
-    async with site(store) as (client, command, environment):
+    async with site(store, compact_above) as (client, command, environment):
         async with AsyncExitStack() as stack:
             worker = await stack.enter_async_context(worker_process(*command, **environment))
             run = await client.start(AGENT, f"read {steps}")
@@ -146,11 +149,14 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=0)
     parser.add_argument("--store", action="store_true", help="with a payload store of files")
     parser.add_argument("--restart", action="store_true", help="start the worker anew in the middle")
+    parser.add_argument("--compact-above", type=int, default=0, help="tokens; 0 = never")
     options = parser.parse_args()
+    above: int = options.compact_above
     if options.turns:
-        print(asyncio.run(measure_turns(options.turns)))
+        print(asyncio.run(measure_turns(options.turns, compact_above=above)))
     if options.steps:
-        print(asyncio.run(measure_steps(options.steps, store=options.store, restart=options.restart)))
+        long = measure_steps(options.steps, store=options.store, restart=options.restart, compact_above=above)
+        print(asyncio.run(long))
 
 
 if __name__ == "__main__":
