@@ -139,6 +139,12 @@ async def half_a_quorum(handle: Handle, rolls: bool) -> None:
         await pushed(handle, rolls, vote)
     (after,) = await pending(handle, 1)
     assert (after, after["votes"]) == (before, ["ann"])
+    described = await handle.describe()
+    pairs: Any = described.typed_search_attributes
+    shown = {pair.key.name: pair.value for pair in pairs}
+    assert (shown["AgentName"], shown["AgentStatus"]) == ("office", "waiting")
+    assert shown["AgentWaiting"] == ["approval", "ann", "bob"]
+    assert await described.memo() == {"waiting": [row["call"]]}
     assert (await handle.query("status"))["queue"] == 3
     assert (await send(handle, "first", id="first"))["state"] == "queued"
     await update(handle, "approve", {"call": row["call"], "by": "bob"})
