@@ -33,6 +33,7 @@ from perdure.contracts import (
     RunResult,
     Step,
     StepRetries,
+    TranscriptQuery,
     Usage,
     canonical,
     chain_digest,
@@ -296,7 +297,7 @@ def test_pages_of_a_transcript_are_the_transcript(rows: list[dict[str, Any]], ma
         digest = chain_digest(digest, row)
     read: list[dict[str, Any]] = []
     while len(read) < len(rows):
-        page = transcript.page(len(read), max_bytes)
+        page = transcript.page(TranscriptQuery(start=len(read), max_bytes=max_bytes))
         assert page.entries
         assert len(page.entries) == 1 or sum(len(canonical(entry)) for entry in page.entries) <= max_bytes
         read += page.entries

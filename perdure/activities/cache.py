@@ -131,20 +131,20 @@ def digest_after(mark: Mark, entries: list[Json]) -> str:
 
 
 async def _query_entries(client: Client, length: int) -> tuple[Mark, list[Json]]:
-    """The first `length` entries of the workflow this activity belongs to, page by page, as far as it still has them,
-    and the place before the first of them."""
-    page = await _query_page(client, 0)
+    """The first `length` entries of the workflow this activity belongs to, page by page, but for those that a note
+    stands for, and the place before the first of them."""
+    page = await _query_page(client, 0, length)
     base, entries = page.base, page.entries
     while page.entries and base.length + len(entries) < length:
-        page = await _query_page(client, base.length + len(entries))
+        page = await _query_page(client, base.length + len(entries), length)
         entries = [*entries, *page.entries]
     return base, entries[: max(0, length - base.length)]
 
 
-async def _query_page(client: Client, start: int) -> TranscriptPage:
+async def _query_page(client: Client, start: int, until: int) -> TranscriptPage:
     info = activity.info()
     handle = client.get_workflow_handle(info.workflow_id or "", run_id=info.workflow_run_id)
-    argument = {"start": start, "max_bytes": PAGE_BYTES}
+    argument = {"start": start, "max_bytes": PAGE_BYTES, "until": until}
     for attempt in range(1, QUERY_TRIES + 1):
         try:
             return await handle.query(

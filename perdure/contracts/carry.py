@@ -54,6 +54,10 @@ class Packed(Compact):
     """The place before its first row: rows before it were dropped."""
     length: int = 0
     digest: str = ""
+    covered: Mark = Mark()
+    """The place up to which the latest note stands for what was."""
+    note: int = 0
+    """The number of that note; 0 = there is none."""
     payloads: int = 0
 
 

@@ -178,3 +178,6 @@ class TranscriptQuery(Sent):
 
     start: int = Field(default=0, ge=0)
     max_bytes: int = Field(default=1_500_000, ge=1, le=1_800_000)
+    until: int = Field(default=0, ge=0)
+    """For who needs the conversation as it is after so many entries: those that a note stands for by then are left out.
+    0 = the whole transcript."""

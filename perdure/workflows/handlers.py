@@ -49,7 +49,7 @@ class Handlers:
     def transcript(self, *raw: Any) -> TranscriptPage:
         """Without an argument: from the start."""
         query = one_argument(raw, TranscriptQuery) if raw else TranscriptQuery()
-        return self._state.transcript.page(query.start, query.max_bytes)
+        return self._state.transcript.page(query)
 
     @workflow.query(description='Who decided what, as far as it fits: {"start": 0}')
     def audit(self, *raw: Any) -> list[Json]:

@@ -12,7 +12,7 @@ from typing import Any
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from perdure.contracts import Json, Mark, Packed, Seen, TranscriptPage, chain_digest
+    from perdure.contracts import Json, Mark, Packed, Seen, TranscriptPage, TranscriptQuery, chain_digest
     from perdure.workflows.log import Log, read, unpacked
 
 MAX_TAIL = 512 * 1024
@@ -25,6 +25,8 @@ class Transcript:
     def __init__(self) -> None:
         self._log = Log()
         self._base = Mark()
+        self._covered = Mark()
+        self._note = 0
         self._digest = ""
         self._sent = Mark()
         self._tail: list[Json] = []
@@ -37,6 +39,7 @@ class Transcript:
         transcript = cls()
         transcript._log = unpacked(payloads, packed.base.length)
         transcript._base, transcript._digest, transcript._sent = packed.base, packed.digest, told
+        transcript._covered, transcript._note = packed.covered, packed.note
         since = list(transcript._log.rows(told.length))
         transcript._tail = [read(written) for written in since]
         transcript._tail_size = sum(map(len, since))
@@ -45,7 +48,14 @@ class Transcript:
     def packed(self) -> tuple[Packed, list[bytes]]:
         """What another run needs to have this transcript."""
         payloads = self._log.pack()
-        where = Packed(base=self._base, length=self._log.length, digest=self._digest, payloads=len(payloads))
+        where = Packed(
+            base=self._base,
+            length=self._log.length,
+            digest=self._digest,
+            covered=self._covered,
+            note=self._note,
+            payloads=len(payloads),
+        )
         return where, payloads
 
     def append(self, entry: Json) -> None:
@@ -53,6 +63,17 @@ class Transcript:
         self._digest = chain_digest(self._digest, entry)
         self._tail_size += len(self._log.append(entry))
         self._tail.append(entry)
+        if entry.get("kind") == "note":
+            self._covered, self._note = self._place(entry["upto"]), self._log.length - 1
+
+    def _place(self, length: int) -> Mark:
+        """The place after so many entries, counted from where the note before leads: only later ones are looked at."""
+        place = self._covered if self._base.length < self._covered.length <= length else self._base
+        for written in self._log.rows(place.length):
+            if place.length >= length:
+                break
+            place = Mark(length=place.length + 1, digest=chain_digest(place.digest, read(written)))
+        return place
 
     @property
     def mark(self) -> Mark:
@@ -74,20 +95,14 @@ class Transcript:
 
     def drop(self, upto: int) -> None:
         """Forget the entries before `upto`: a note stands for them."""
-        digest = self._base.digest
-        for written in self._log.rows(self._base.length):
-            if self._base.length == upto:
-                break
-            digest = chain_digest(digest, read(written))
-            self._base = Mark(length=self._base.length + 1, digest=digest)
+        self._base = self._place(upto)
         self._log.drop(upto)
         if self._sent.length < upto:
             self._sent = self._base
 
-    def page(self, start: int, max_bytes: int) -> TranscriptPage:
-        """Entries from `start` on, up to `max_bytes`, at least one where there is one."""
-        start = max(start, self._base.length)
-        entries = self._log.page(start, max_bytes)
-        return TranscriptPage(
-            start=start, entries=entries, total=self._log.length, digest=self._digest, base=self._base
-        )
+    def page(self, query: TranscriptQuery) -> TranscriptPage:
+        """Entries as they are asked for, at least one where there is one."""
+        base = self._covered if 0 < self._note < query.until else self._base
+        start = max(query.start, base.length)
+        entries = self._log.page(start, query.max_bytes)
+        return TranscriptPage(start=start, entries=entries, total=self._log.length, digest=self._digest, base=base)
