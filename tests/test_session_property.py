@@ -21,7 +21,7 @@ real_server = settings(
     deadline=None,
     print_blob=True,
     max_examples=EXAMPLES,
-    phases=(Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink),
+    phases=(Phase.explicit, Phase.reuse, Phase.generate),
     suppress_health_check=[HealthCheck.too_slow],
 )
 EVERYTHING = Talk(

@@ -51,7 +51,7 @@ def desk(book: Book) -> App:
 
     async def model(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         ask = Ask(list(messages), asyncio.get_running_loop().create_future())
-        book[activity.info().workflow_id].asks.put_nowait(ask)
+        book[activity.info().workflow_id or ""].asks.put_nowait(ask)
         answer = await ask.answer
         if isinstance(answer, Exception):
             raise answer

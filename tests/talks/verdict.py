@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from collections import Counter
@@ -11,6 +10,7 @@ from typing import Any
 
 from temporalio.client import Client
 
+from perdure.contracts import TurnView
 from tests.harness import chain, check_run, conversation
 from tests.talks.play import Player, said, text
 from tests.talks.talk import GATED, Talk
@@ -24,10 +24,13 @@ async def played(client: Client, talk: Talk, **how: Any) -> tuple[Row, int]:
     player = Player(client, talk, **how)
     try:
         await player.play()
+        turns = [await player.run.turn(number) for number in range(1, len(player.line.turns) + 1)]
+        assert [(turn.state, turn.messages) for turn in turns] == [(one.how, one.messages) for one in player.line.turns]
+        entries = await player.run.transcript()
         await player.run.close()
         result = await player.handle.result()
         await check(player, result)
-        return await outcome(player, result), len(await chain(player.handle))
+        return outcome(player, turns, entries, result), len(await chain(player.handle))
     finally:
         for held in player.log.held.values():
             held.set()
@@ -44,16 +47,12 @@ async def check(player: Player, result: Row) -> None:
     assert len(set(log.keys)) == len(log.keys)
     assert said((await conversation(player.handle)).messages) == [text(id) for id in line.said]
     assert result["turns"] == len(line.turns)
-    views = await asyncio.gather(*(player.run.turn(number) for number in range(1, len(line.turns) + 1)))
-    assert [(view.state, view.messages) for view in views] == [(turn.how, turn.messages) for turn in line.turns]
     status = await player.run.status()
     assert (status.state, status.queue, status.pending, status.open_calls) == ("done", 0, [], [])
 
 
-async def outcome(player: Player, result: Row) -> Row:
+def outcome(player: Player, turns: list[TurnView], entries: list[Row], result: Row) -> Row:
     """Everything that a session came to, without times. What happens to two calls at once has no order."""
-    entries = await player.run.transcript()
-    turns = [await player.run.turn(number) for number in range(1, len(player.line.turns) + 1)]
     result["audit"].sort(key=itemgetter("call"))
     found: Row = {
         "entries": entries,
