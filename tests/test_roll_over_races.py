@@ -5,23 +5,29 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from temporalio.client import Client
 
-from perdure import Approval
+from perdure import App, Approval, Limits
 from perdure.client import PerdureClient, Refused
 from perdure.client.run import RunHandle
 from perdure.contracts import Decided, TurnView
 from tests.harness import Handle, Runs, chain, until, working
 from tests.scripts import Script
 from tests.sessions import SESSION, closed, send, turn, user_texts
-from tests.test_approvals import pending, shop
+from tests.test_approvals import pending, shop, update
 from tests.test_roll_over import pushed, run_ids
 
 pytestmark = pytest.mark.timeout(240)
 QUORUM = Approval(approvers=[f"p{n}" for n in range(10)], quorum=10)
+
+
+def unlimited(script: Script, ran: list[Any]) -> App:
+    """The shop, for more than 50 requests."""
+    return App(agents=[replace(shop(script, ran).agents["shop"], limits=Limits(requests=None))])
 
 
 def careful(runs: Runs, handle: Handle) -> RunHandle:
@@ -33,7 +39,7 @@ async def test_messages_sent_by_update_while_it_rolls_over(rolling_client: Clien
     """Four senders, fifteen messages each, every one of them sent twice."""
     script = Script(*({"look": {"n": n}} if n % 2 == 0 else f"seen {n}" for n in range(120)))
     ran: list[Any] = []
-    async with working(rolling_client, shop(script, ran), cache=cache) as runs:
+    async with working(rolling_client, unlimited(script, ran), cache=cache) as runs:
         handle = await runs.start("shop", **SESSION)
         run = careful(runs, handle)
 
@@ -74,7 +80,7 @@ async def texts(handle: Handle) -> list[str]:
 
 async def test_three_hundred_signals_over_many_roll_overs(rolling_client: Client, cache: int) -> None:
     script = Script(*(f"turn {n}" for n in range(300)))
-    async with working(rolling_client, shop(script, []), cache=cache) as runs:
+    async with working(rolling_client, unlimited(script, []), cache=cache) as runs:
         handle = await runs.start("shop", **SESSION)
         for burst in range(30):
             ids = [f"m{10 * burst + n}" for n in range(10)]
@@ -124,7 +130,7 @@ async def test_one_of_ten_wins_while_it_rolls_over(rolling_client: Client, cache
             )
             won = [one for one in found if isinstance(one, Decided)]
             late = [one.type for one in found if isinstance(one, Refused)]
-            assert (len(won), len(late)) == (1, 9), found
+            assert (len(won), len(late)) == (1, 9), (found, await handle.query("audit"))
             assert set(late) <= {"AlreadyDecided", "NotPending"}
             assert (await turn(handle, turn=number + 1))["state"] == "done"
             assert ran == [("refund", n) for n in range(number + 1)]
@@ -145,7 +151,7 @@ async def events(handle: Handle, before: str) -> None:
 async def test_a_session_is_started_once_by_who_sends_to_it_at_once(rolling_client: Client, cache: int) -> None:
     """Twenty programs send to a session that isn't there, and go on sending while it rolls over."""
     script = Script(*(f"turn {n}" for n in range(100)))
-    async with working(rolling_client, shop(script, []), cache=cache) as runs:
+    async with working(rolling_client, unlimited(script, []), cache=cache) as runs:
         perdure, id = PerdureClient(rolling_client), f"chat-{uuid.uuid4().hex[:8]}"
 
         async def program(name: int) -> list[TurnView]:
@@ -205,3 +211,36 @@ async def test_a_signal_of_somebody_who_decides_while_it_rolls_over_is_heard(
         assert ran == [("refund", 1)]
         await closed(handle)
         assert len(await chain(handle)) >= 3
+
+
+@pytest.mark.parametrize("verb", ["approve", "deny"])
+async def test_a_decision_counts_where_others_come_too_late_just_as_it_rolls_over(
+    rolling_client: Client, cache: int, verb: str
+) -> None:
+    """One workflow task brings what makes the run roll over and three decisions, of which two have to be told that they
+    are late: the run doesn't continue between that and what the first decision leads to."""
+    script = Script({"refund": {"n": 1}}, "done")
+    ran: list[Any] = []
+    app = shop(script, ran)
+    async with working(rolling_client, app, cache=cache, check=False) as first:
+        handle = await first.start("shop", "go", **SESSION)
+        (row,) = await pending(handle, 1)
+    for _ in range(30):
+        await handle.signal("nothing", {})
+    sent = [asyncio.create_task(update(handle, verb, {"call": row["call"], "by": by})) for by in "abc"]
+    await until(lambda: offered(handle))
+    async with working(rolling_client, shop(script, ran), cache=cache, task_queue=first.task_queue) as runs:
+        runs.handles.append(handle)
+        found = await asyncio.gather(*sent, return_exceptions=True)
+        assert [isinstance(one, BaseException) for one in found].count(True) == 2, found
+        ended = await turn(handle, turn=1)
+        assert ended["output"]["value"] == "done"
+        assert len(ran) == (verb == "approve")
+        result = await closed(handle)
+        assert [one["event"] for one in result["audit"]].count("asked") == 1
+        assert len(await chain(handle)) > 1
+
+
+async def offered(handle: Handle) -> bool:
+    """Whether a workflow task waits for a worker."""
+    return (await handle.describe()).raw_description.HasField("pending_workflow_task")
