@@ -11,7 +11,7 @@ from typing import Any
 from temporalio.client import Client
 
 from perdure.contracts import TurnView
-from tests.harness import chain, check_run, conversation
+from tests.harness import chain, check_run, messages
 from tests.talks.play import Player, said, text
 from tests.talks.talk import GATED, Talk
 
@@ -45,7 +45,7 @@ async def check(player: Player, result: Row) -> None:
     assert Counter(found for found in log.ran if found[0] in GATED) == Counter(player.allowed)
     assert all(count == 1 for count in Counter(log.ran).values()), log.ran
     assert len(set(log.keys)) == len(log.keys)
-    assert said((await conversation(player.handle)).messages) == [text(id) for id in line.said]
+    assert said(await messages(player.handle)) == [text(id) for id in line.said]
     assert result["turns"] == len(line.turns)
     status = await player.run.status()
     assert (status.state, status.queue, status.pending, status.open_calls) == ("done", 0, [], [])
