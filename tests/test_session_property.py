@@ -14,7 +14,7 @@ from temporalio.client import Client
 from tests.talks.talk import Call, Interrupt, Push, Restart, Send, Step, Talk, Turn, talks
 from tests.talks.verdict import played
 
-EXAMPLES = int(os.environ.get("PERDURE_SESSION_EXAMPLES", "25"))
+EXAMPLES = int(os.environ.get("PERDURE_SESSION_EXAMPLES", "12"))
 pytestmark = pytest.mark.timeout(300 + 10 * EXAMPLES)
 """Hypothesis takes up to five minutes to shrink an example that fails."""
 real_server = settings(

@@ -4,52 +4,37 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections import defaultdict, deque
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack
-from datetime import timedelta
-from typing import Any
+from collections import deque
 
 from pydantic_ai.exceptions import UnexpectedModelBehavior
-from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, UserPromptPart
+from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 from temporalio.client import Client
 
-from perdure.client import ClientError, PerdureClient
-from perdure.worker import serving
-from tests.harness import Runs, check_answers, until
-from tests.sessions import SESSION
-from tests.talks.desk import AGENT, Ask, Log, desk
+from tests.harness import check_answers
+from tests.talks.desk import Ask
 from tests.talks.line import Line
+from tests.talks.stage import Row, Stage, said, text
 from tests.talks.talk import GATED, Act, Call, Interrupt, Push, Restart, Send, Step, Talk, Turn
 
-GRACE = timedelta(seconds=0.1)
-LONG = timedelta(minutes=3)
 EDIT = 1000
 """What is added to a number by who edits it."""
-Row = dict[str, Any]
 
 
-class Player:
+class Player(Stage):
     """One session on one server. `restarts`, `pushes`: whether such acts are carried out, or nothing happens."""
 
     def __init__(self, client: Client, talk: Talk, *, cache: int = 1000, restarts: bool = False, pushes: bool = False):
-        self.talk, self.restarts, self.pushes, self.cache = talk, restarts, pushes, cache
-        self.runs = Runs(client, f"talk-{id(self)}")
+        super().__init__(client, cache)
+        self.talk, self.restarts, self.pushes = talk, restarts, pushes
         self.line = Line()
-        self.book: defaultdict[str, Log] = defaultdict(Log)
         self.allowed: list[tuple[str, int]] = []
         self.decided: set[int] = set()
         self.numbers = itertools.count(1)
-        self.worker = AsyncExitStack()
 
     async def play(self) -> None:
         """From the start to the last answer; the session is idle then."""
-        prompt = {"prompt": text("prompt")} if self.talk.prompt else {}
-        await self.hire()
-        self.handle = await self.runs.start(AGENT, timeout=LONG, **prompt, **SESSION)
-        self.run = PerdureClient(self.runs.client).run(self.handle.id)
-        self.log = self.book[self.handle.id]
-        if prompt:
+        await self.open(text("prompt") if self.talk.prompt else None)
+        if self.talk.prompt:
             self.line.take("prompt", "queue")
         while self.line.queue or await self.more():
             self.line.begin()
@@ -67,34 +52,6 @@ class Player:
         if not self.line.queue:
             await self.act(turn.message)
         return bool(self.line.queue)
-
-    async def look(self, condition: Callable[[], Awaitable[bool]]) -> None:
-        """Wait until a condition holds, asking a worker only when there is something new and it has nothing to do: with
-        a query at each moment a worker that keeps nothing in memory would hardly get to anything else."""
-        seen: object = None
-
-        async def holds() -> bool:
-            nonlocal seen
-            if not self.log.asks.empty():
-                return await condition()
-            described = (await self.handle.describe()).raw_description
-            info = described.workflow_execution_info
-            now = (info.execution.run_id, info.history_length, len(self.log.ran))
-            if described.HasField("pending_workflow_task") or now == seen:
-                return False
-            seen = now
-            return await condition()
-
-        await until(holds)
-
-    async def idle(self) -> bool:
-        return (await self.run.status()).state == "idle"
-
-    async def hire(self) -> None:
-        """A new worker, with an app that no other had."""
-        app, queue = desk(self.book), self.runs.task_queue
-        serves = serving(self.runs.client, app, task_queue=queue, grace=GRACE, max_cached_workflows=self.cache)
-        await self.worker.enter_async_context(serves)
 
     async def turn(self, turn: Turn) -> None:
         """Play a turn to its end, or until somebody ends it."""
@@ -190,18 +147,6 @@ class Player:
 
         await self.look(heard)
 
-    async def tell(self, verb: str, body: Row, via: str) -> Any:
-        """By update, as perdure's client repeats it; or by signal."""
-        if via == "signal":
-            return await self.handle.signal(verb, body)
-        match verb:
-            case "send":
-                return await self.run.send(**body)
-            case "interrupt":
-                return await self.run.interrupt(**body)
-            case _:
-                return await self.run.decide(verb, body.pop("call"), body)  # pyright: ignore[reportArgumentType]
-
     async def act(self, act: Act, *, asked: bool = False) -> None:
         """Do one thing; `asked`: the model is being asked."""
         match act:
@@ -213,8 +158,10 @@ class Player:
                     await self.tell("interrupt", {"by": "ann", "reason": "stop"}, act.via)
             case Restart():
                 await self.restart(act, asked)
-            case Push():
+            case Push() if self.pushes:
                 await self.push()
+            case Push():
+                pass
 
     async def send(self, send: Send) -> None:
         """One message, perhaps twice; or one that was sent before, which changes nothing."""
@@ -227,12 +174,6 @@ class Player:
         await self.look(lambda: self.known(id))
         if send.again:
             await self.tell("send", {"content": "other", "id": id, "when_busy": send.mode}, send.via)
-
-    async def known(self, id: str) -> bool:
-        try:
-            return id in (await self.run.turn(message=id)).messages
-        except ClientError:  # no such message yet
-            return False
 
     async def restart(self, act: Restart, asked: bool) -> None:
         """Another worker, and messages that nobody hears meanwhile. Not while a tool is held: it would be lost."""
@@ -250,27 +191,3 @@ class Player:
             await self.look(lambda id=id: self.known(id))
         if stops and asked:
             await self.next_ask()
-
-    async def push(self) -> None:
-        """Events, until the run has continued as new. It doesn't where nothing was done since the last time."""
-        before = (await self.handle.describe()).run_id
-        for _ in range(25 if self.pushes else 0):
-            if (await self.handle.describe()).run_id != before:
-                return
-            await self.handle.signal("nothing", {})
-
-
-def text(id: str) -> str:
-    """What a message says."""
-    return f"text of {id}"
-
-
-def said(messages: Sequence[ModelMessage]) -> list[str]:
-    """What people said, in order, whether a prompt has one part or several."""
-    found: list[str] = []
-    for message in messages:
-        for part in message.parts:
-            if isinstance(part, UserPromptPart):
-                content = part.content if not isinstance(part.content, str) else [part.content]
-                found += [str(one) for one in content]
-    return found

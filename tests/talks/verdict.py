@@ -12,11 +12,11 @@ from temporalio.client import Client
 
 from perdure.contracts import TurnView
 from tests.harness import chain, check_run, messages
-from tests.talks.play import Player, said, text
+from tests.talks.play import Player
+from tests.talks.stage import Row, said, text
 from tests.talks.talk import GATED, Talk
 
 TIMES = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+(Z|[+-]\d\d:\d\d)?")
-Row = dict[str, Any]
 
 
 async def played(client: Client, talk: Talk, **how: Any) -> tuple[Row, int]:
