@@ -99,11 +99,11 @@ async def working(
                 await check_run(handle)
 
 
-async def check_run(handle: Handle) -> None:
+async def check_run(handle: Handle, *, sandboxed: bool = True) -> None:
     """The invariants of every run: it replays, no workflow task failed, each call has exactly one answer."""
     for history in await chain(handle):
         check_tasks(history)
-        await replay(history)
+        await replay(history, sandboxed=sandboxed)
     check_answers(await messages(handle))
 
 

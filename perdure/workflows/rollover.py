@@ -26,7 +26,7 @@ def due(state: RunState) -> bool:
 
 def at_rest(state: RunState) -> bool:
     """Whether nothing is being done, but for handlers."""
-    resting = all(waiting.is_at_rest for waiting in state.waiting.values())
+    resting = state.leaving == 0 and all(waiting.is_at_rest for waiting in state.waiting.values())
     return state.activities == 0 and resting and state.interrupt is None and not state.failing
 
 

@@ -125,6 +125,8 @@ class RunState:
     """For the tool calls of a step that may be open at once."""
     failing: bool = False
     """A call has ended the run: nothing waits any more, and what hasn't begun doesn't."""
+    leaving: int = 0
+    """Calls that wait no more, while those who came too late are told so."""
     checking: int = 0
     """Bytes of edited arguments and results that are being checked."""
     notices: list[asyncio.Task[None]] = field(default_factory=lambda: [])

@@ -135,7 +135,11 @@ async def _leave(state: RunState, waiting: Waiting, how: str, handing: asyncio.T
     late = AlreadyDecided(f"call {waiting.key!r} is already decided: {how}")
     for arrival in waiting.arrived:
         refuse(state, arrival, NotPending("the run is ending") if how == "cancelled" else late)
-    await all_heard(list(waiting.arrived))
+    state.leaving += 1  # what was decided isn't done yet: a run that continued now would ask again
+    try:
+        await all_heard(list(waiting.arrived))
+    finally:
+        state.leaving -= 1
     who = Resolution("expired") if resolution is None else resolution
     notify(state, waiting, "decided", now, outcome=how, by=who.by, verified=who.verified, reason=who.reason)
     details.waits(state)

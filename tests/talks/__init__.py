@@ -1,0 +1,1 @@
+"""Random sessions, played in lockstep: the player is the model."""
