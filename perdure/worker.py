@@ -12,6 +12,7 @@ from datetime import timedelta
 from temporalio.client import Client
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
+from perdure.activities.check_content import check_content
 from perdure.activities.check_edit import CheckEdit
 from perdure.activities.check_result import CheckResult
 from perdure.activities.compact import Compact
@@ -64,6 +65,7 @@ def worker(
             ToolCalls(runtime).tool_call,
             CheckEdit(runtime).check_edit,
             CheckResult(runtime).check_result,
+            check_content,
             Verify(runtime).verify,
             telling.notify,
             telling.dispatch,

@@ -265,7 +265,7 @@ async def test_a_failed_turn_does_not_end_the_session(client: Client, cache: int
         await send(handle, "fail", id="last")
         await turn(handle, message="last")
         result = await closed(handle)
-        assert (result["output"], result["failure"]["type"]) == (None, "UnexpectedModelBehavior")
+        assert (result["output"], result["failure"]["type"]) == ("fine", "UnexpectedModelBehavior")
 
 
 async def test_an_idle_session_closes_by_itself_but_not_while_a_call_waits(client: Client, cache: int) -> None:
@@ -343,3 +343,44 @@ async def test_bad_messages_are_refused_naming_what_is_wrong(
         assert problem in row["reason"]
         assert await answered(handle, "x" * 999_990) == "done"
         await closed(handle)
+
+
+BAD_PARTS: list[Any] = [
+    [{"kind": "image-url"}],
+    [{"kind": "binary", "data": "!!!", "media_type": "image/png"}],
+    [{"kind": "nothing"}],
+    [3],
+    ["fine", None],
+]
+
+
+@pytest.mark.parametrize("content", BAD_PARTS, ids=repr)
+async def test_a_bad_content_part_fails_its_turn_and_never_gets_into_the_transcript(
+    client: Client, cache: int, content: list[Any]
+) -> None:
+    script = Script({"refund": {"n": 1}}, "done", "again")
+    async with working(client, shop(script, []), cache=cache) as runs:
+        handle = await runs.start("shop", "go", **SESSION)
+        (row,) = await pending(handle, 1)
+        await update(handle, "send", {"content": content, "id": "bad", "when_busy": "steer"})
+        await update(handle, "deny", {"call": row["call"], "by": "ann"})
+        failed = await turn(handle, message="bad")
+        assert (failed["turn"], failed["state"], failed["error"]["type"]) == (2, "failed", "InvalidRequest")
+        assert "the content is neither text nor a list of content parts" in failed["error"]["message"]
+        assert await answered(handle, "and now") == "again"
+        assert await user_texts(handle) == ["go", "and now"]
+        assert (await closed(handle))["output"] == "again"
+
+
+async def test_a_list_of_parts_is_sent_and_joins(client: Client, cache: int) -> None:
+    script = Script({"refund": {"n": 1}}, "done", "again")
+    async with working(client, shop(script, []), cache=cache) as runs:
+        handle = await runs.start("shop", "go")
+        (row,) = await pending(handle, 1)
+        url = {"kind": "image-url", "url": "https://example.com/a.png"}
+        await update(handle, "send", {"content": ["look", url], "when_busy": "steer"})
+        await update(handle, "send", {"content": [3]})
+        await update(handle, "deny", {"call": row["call"], "by": "ann"})
+        result = await handle.result()
+        assert (result["output"], result["failure"]["type"], result["turns"]) == ("done", "InvalidRequest", 2)
+        assert [part.part_kind for part in script.requests[-1][-1].parts] == ["tool-return", "user-prompt"]

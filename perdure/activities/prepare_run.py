@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from pydantic import TypeAdapter, ValidationError
-from pydantic_ai.messages import UserContent
 from pydantic_ai.models import Model
-from pydantic_core import to_json
 from temporalio import activity
 from temporalio.api.enums.v1 import IndexedValueType
 from temporalio.api.operatorservice.v1 import ListSearchAttributesRequest
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from temporalio.service import RPCError
 
+from perdure.activities.check_content import content_problem
 from perdure.activities.results import result_store
 from perdure.activities.room import stores
 from perdure.activities.runtime import Runtime
 from perdure.agent import DurableAgent
-from perdure.contracts import KEYWORD_LISTS, SEARCH_ATTRIBUTES, RunPlan, RunRequest, validation_problems
+from perdure.contracts import KEYWORD_LISTS, SEARCH_ATTRIBUTES, RunPlan, RunRequest
 from perdure.errors import InvalidRequest, PerdureError
 from perdure.policy import seconds
 
@@ -27,7 +23,6 @@ BENIGN = ApplicationErrorCategory.BENIGN
 """A wrong request is its sender's business: no traceback in the worker's log."""
 PART_OF_WINDOW = 0.8
 """How much of a model's window may be used before the conversation is compacted: the next answers need room."""
-PROMPT = TypeAdapter[Any](str | list[UserContent])
 
 
 class PrepareRun:
@@ -87,11 +82,8 @@ class PrepareRun:
             )
         if request.prompt is None:
             return
-        try:
-            PROMPT.validate_json(to_json(request.prompt))
-        except ValidationError as error:
-            problems = validation_problems(error, "prompt")
-            raise InvalidRequest(f"the prompt is neither text nor a list of content parts: {problems}") from error
+        if problem := content_problem(request.prompt, "prompt"):
+            raise InvalidRequest(problem)
 
     async def _search_attributes(self) -> tuple[list[str], list[str]]:
         """The attributes that may be upserted, and why others may not. An upsert of an unknown one hangs the run."""

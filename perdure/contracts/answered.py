@@ -74,7 +74,8 @@ class RunResult(Recorded):
     output_type: str | None = None
     usage: Usage = Usage()
     failure: Fault | None = None
-    """Why the last turn of a session has no output, where it failed or was interrupted."""
+    """Why the last turn has no output, where it failed or was interrupted. The output is then that of an earlier turn,
+    where there was one."""
     turns: int = 1
     steps: int = 0
     audit: list[Json] = []

@@ -21,6 +21,9 @@ class Message(Compact):
     content: str | list[Any] = ""
     when_busy: WhenBusy = "queue"
     by: str = ""
+    checked: bool = False
+    problem: str = ""
+    """Why it can't be given to a model, once it was checked."""
 
 
 class CarriedWait(Compact):

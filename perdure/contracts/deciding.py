@@ -80,8 +80,14 @@ class ResultInput(Compact):
     result: list[Any]
 
 
+class ContentInput(Compact):
+    """The argument of `check_content`."""
+
+    content: Any = ""
+
+
 class ResultCheck(Compact):
-    """The answer of `check_result`."""
+    """The answer of `check_result` and `check_content`."""
 
     problem: str = ""
 

@@ -98,7 +98,7 @@ class AgentWorkflow(Handlers):
         start |= {"metadata": request.metadata} if request.metadata else {}
         self._state.transcript.append(start)
         if request.prompt is not None:
-            self._state.queue.insert(0, Message(id=PROMPT_ID, content=request.prompt, at=at))
+            self._state.queue.insert(0, Message(id=PROMPT_ID, content=request.prompt, at=at, checked=True))
 
     def _continue(self) -> NoReturn:
         """Continue as new. Nothing is open, and whoever sends something now is asked to send it again."""
@@ -121,7 +121,8 @@ class AgentWorkflow(Handlers):
 
     def _result(self) -> RunResult:
         state = self._state
-        last = state.turns[-1].output if state.turns else None
+        outputs = [turn.output for turn in state.turns if turn.output is not None]
+        last = outputs[-1] if outputs else None
         return RunResult(
             output=last.value if last else None,
             output_type=last.type if last else None,

@@ -12,7 +12,7 @@ from temporalio.exceptions import ApplicationError
 with workflow.unsafe.imports_passed_through():
     from perdure.contracts import Fault, Output
     from perdure.errors import LimitExceeded, PerdureError, TranscriptTooLarge
-    from perdure.workflows import clock, details, rollover, turns
+    from perdure.workflows import clock, contents, details, rollover, turns
     from perdure.workflows.clock import Deadline
     from perdure.workflows.entry import as_failure
     from perdure.workflows.state import RunState
@@ -23,6 +23,7 @@ async def run_session(state: RunState) -> None:
     """Run turns until the session is closed, or no message waits. Raises what ends the run, or `RollOver`."""
     while state.in_turn or await _next_message(state):
         if not state.in_turn:
+            await contents.check_first(state)
             turns.begin(state)
         details.begins(state)
         await _one_turn(state)
@@ -64,6 +65,9 @@ async def _something(state: RunState) -> None:
 
 
 async def _one_turn(state: RunState) -> None:
+    if state.refused_message:
+        turns.end(state, "failed", error=Fault(type="InvalidRequest", message=state.refused_message))
+        return
     try:
         output = await _supervised(state)
     except asyncio.CancelledError:

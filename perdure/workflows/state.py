@@ -84,6 +84,8 @@ class RunState:
     turn: int = 0
     step: int = 0
     in_turn: bool = False
+    refused_message: str = ""
+    """Why the running turn's message can't be given to the model: the turn ends before it has begun."""
     turn_usage: Usage = field(default_factory=Usage)
     """What had been used when the turn began."""
     current: StepInProgress | None = None

@@ -25,7 +25,7 @@ with workflow.unsafe.imports_passed_through():
         told,
     )
     from perdure.errors import InternalError, LimitExceeded
-    from perdure.workflows import budget, compaction, details, limiting, requests, rollover, turns
+    from perdure.workflows import budget, compaction, contents, details, limiting, requests, rollover, turns
     from perdure.workflows.cancelling import cancelled, raise_if_cancelled
     from perdure.workflows.retries import next_retries
     from perdure.workflows.schedule import segments
@@ -48,6 +48,7 @@ async def run_turn(state: RunState) -> Output:
         if state.current is None:
             await rollover.between_steps(state)
             await limiting.within(state, lambda: limiting.before_request(state))
+            await contents.check_joining(state)
             turns.join(state)
             await compaction.compact_if_due(state)
             await limiting.within(state, lambda: limiting.before_request(state))

@@ -22,7 +22,9 @@ def begin(state: RunState) -> None:
     state.turn += 1
     state.in_turn, state.interrupt, state.stopping, state.failing = True, None, "", False
     state.turn_usage, state.idle_since, state.failure = state.usage, None, None
-    state.transcript.append(entry(message))
+    state.refused_message = message.problem
+    if not message.problem:
+        state.transcript.append(entry(message))
     began = workflow.now().isoformat()
     state.turns.append(TurnView(turn=state.turn, state="running", messages=[message.id], began=began))
     clock.tick(state)
