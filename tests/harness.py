@@ -181,7 +181,7 @@ async def attempts(handle: Handle) -> list[int]:
     return found[1:]
 
 
-async def until(condition: Callable[[], bool | Awaitable[bool]], *, seconds: float = 20.0) -> None:
+async def until(condition: Callable[[], bool | Awaitable[bool]], *, seconds: float = 45.0, every: float = 0.02) -> None:
     """Wait until `condition` holds; it may be a coroutine function that asks the server."""
     import asyncio
     import inspect
@@ -191,4 +191,4 @@ async def until(condition: Callable[[], bool | Awaitable[bool]], *, seconds: flo
             value = condition()
             if await value if inspect.isawaitable(value) else value:
                 return
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(every)

@@ -64,7 +64,7 @@ async def pending(handle: Handle, count: int) -> list[Row]:
         rows[:] = await handle.query("pending")
         return len(rows) == count
 
-    await until(there)
+    await until(there, every=0.05)
     return rows
 
 

@@ -8,6 +8,7 @@ import contextlib
 import itertools
 import json
 import random
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,9 @@ from tests.harness import Handle, chain, failure_of, with_store, working
 from tests.scripts import Script, answer
 from tests.sessions import SESSION, closed, turn
 from tests.test_approvals import pending, update
+
+LONG = timedelta(minutes=4)
+"""Without a cache each workflow task replays megabytes."""
 
 
 def noise(size: int, seed: int = 0) -> str:
@@ -81,7 +85,7 @@ async def carried(handle: Handle) -> list[int]:
 async def test_just_under_the_limit_it_continues(rolling_client: Client, cache: int) -> None:
     ran: list[int] = []
     async with working(rolling_client, reader([600_000, 600_000, 600_000], ran), cache=cache) as runs:
-        handle = await runs.start("reader", "go", **SESSION)
+        handle = await runs.start("reader", "go", timeout=LONG, **SESSION)
         assert (await turn(handle, turn=1))["output"]["value"] == "done"
         assert (await closed(handle))["steps"] == 4
         assert ran == [0, 1, 2]
@@ -91,7 +95,7 @@ async def test_just_under_the_limit_it_continues(rolling_client: Client, cache: 
 async def test_just_over_the_limit_older_steps_give_way_to_a_summary(rolling_client: Client, cache: int) -> None:
     ran: list[int] = []
     async with working(rolling_client, reader([700_000] * 5, ran), cache=cache) as runs:
-        handle = await runs.start("reader", "go", **SESSION)
+        handle = await runs.start("reader", "go", timeout=LONG, **SESSION)
         assert (await turn(handle, turn=1))["output"]["value"] == "done"
         assert ran == [0, 1, 2, 3, 4]
         page = await handle.query("transcript", {})
@@ -104,7 +108,7 @@ async def test_just_over_the_limit_older_steps_give_way_to_a_summary(rolling_cli
 async def test_just_over_the_limit_while_a_call_waits(rolling_client: Client, cache: int) -> None:
     ran: list[int] = []
     async with working(rolling_client, reader([540_000] * 4, ran, gated=True), cache=cache) as runs:
-        handle = await runs.start("reader", "go", **SESSION)
+        handle = await runs.start("reader", "go", timeout=LONG, **SESSION)
         (row,) = await pending(handle, 1)
         before = (await handle.describe()).run_id
         for _ in range(20):
@@ -122,7 +126,7 @@ async def test_just_over_the_limit_while_a_call_waits(rolling_client: Client, ca
 async def test_with_a_payload_store_there_is_no_such_limit(rolling_client: Client, folder: Path, cache: int) -> None:
     ran: list[int] = []
     async with working(with_store(rolling_client), reader([900_000] * 6, ran), cache=cache) as runs:
-        handle = await runs.start("reader", "go", **SESSION)
+        handle = await runs.start("reader", "go", timeout=LONG, **SESSION)
         assert (await turn(handle, turn=1))["output"]["value"] == "done"
         assert (await closed(handle))["steps"] == 7
         assert ran == [0, 1, 2, 3, 4, 5]
@@ -139,7 +143,7 @@ async def test_with_nothing_to_summarise_it_ends_typed_before_the_command_is_iss
     ran: list[int] = []
     app = reader([700_000] * 3, ran, at_once=True, gated=gated)
     async with working(rolling_client, app, cache=cache) as runs:
-        handle = await runs.start("reader", "go", **SESSION)
+        handle = await runs.start("reader", "go", timeout=LONG, **SESSION)
         if not gated:
             await turn(handle, turn=1)
         for _ in range(10):

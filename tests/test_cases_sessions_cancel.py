@@ -25,11 +25,10 @@ def way(request: pytest.FixtureRequest) -> Way:
     return request.param
 
 
-LOST = "a cancel that comes in the workflow task in which the run continues as new is lost"
 MOMENTS = (
     "idle",
     "random",
-    pytest.param("rolling", marks=pytest.mark.xfail(reason=LOST, strict=False)),
+    "rolling",
     "queued",
     "interrupting",
 )
@@ -114,7 +113,6 @@ async def test_case_k1_a_cancel_while_an_interrupt_is_being_carried_out(client: 
         assert row["tool"] == "refund"
 
 
-@pytest.mark.xfail(reason=LOST, strict=True)
 async def test_case_k1_a_cancel_in_the_workflow_task_that_rolls_over(rolling_client: Client, way: Way) -> None:
     """One workflow task brings what makes the run continue as new, and its cancel: it ends."""
     ran: list[Any] = []

@@ -6,12 +6,17 @@ handler runs, and everything that is known is in the state. See `carry` for what
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from perdure.errors import RollingOver
     from perdure.workflows.carry import make_room
     from perdure.workflows.state import RunState
+
+
+MOMENT = timedelta(milliseconds=1)
 
 
 class RollOver(Exception):
@@ -48,6 +53,17 @@ async def between_steps(state: RunState) -> None:
         await workflow.wait_condition(workflow.all_handlers_finished)
     await roll(state)
     state.rolling = False
+
+
+async def roll_at_rest(state: RunState) -> None:
+    """Raise `RollOver`, unless something comes within a moment. Raises `TranscriptTooLarge`.
+
+    Signals and updates are handed over before a cancel that came in the same workflow task, which the next run of the
+    chain would never hear of. A timer fires together with it at the earliest.
+    """
+    await workflow.sleep(MOMENT)
+    if ready(state):
+        await roll(state)
 
 
 async def roll(state: RunState) -> None:

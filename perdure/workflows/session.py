@@ -40,7 +40,7 @@ async def _next_message(state: RunState) -> bool:
         details.begins(state)
         await _something(state)
         if rollover.ready(state):
-            await rollover.roll(state)
+            await rollover.roll_at_rest(state)
     return True
 
 
@@ -106,6 +106,11 @@ async def _supervised(state: RunState) -> Output:
             if left is not None and left <= timedelta(0):
                 raise TimeoutError
             await workflow.wait_condition(stirs, timeout=left)
+            if not task.done() and state.interrupt is None and rollover.ready(state):
+                await rollover.roll_at_rest(state)
+        except TranscriptTooLarge:
+            await _ended(task, state, "deadline")
+            raise
         except TimeoutError:
             await _ended(task, state, "deadline")
             raise LimitExceeded(ends.reached(ends.moment).message if ends else "the deadline has passed") from None
@@ -115,17 +120,7 @@ async def _supervised(state: RunState) -> Output:
             raise
         if not task.done() and state.interrupt is not None:
             await _ended(task, state, "interrupted")
-        elif not task.done() and rollover.ready(state):
-            await _roll(task, state)
     return task.result()
-
-
-async def _roll(task: asyncio.Task[Output], state: RunState) -> None:
-    try:
-        await rollover.roll(state)
-    except TranscriptTooLarge:
-        await _ended(task, state, "deadline")
-        raise
 
 
 async def _ended(task: asyncio.Task[Output], state: RunState, why: Literal["", "deadline", "interrupted"]) -> None:
