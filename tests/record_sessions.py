@@ -10,7 +10,7 @@ import asyncio
 from temporalio.testing import WorkflowEnvironment
 
 from perdure.converter import data_converter
-from tests.conftest import server_arguments, temporal_binary
+from tests.conftest import ATTRIBUTES, server_arguments, temporal_binary
 from tests.harness import chain, until, working
 from tests.record_histories import write_history
 from tests.sessions import SESSION, closed, send, turn
@@ -23,6 +23,7 @@ async def record() -> None:
     """Run both scenarios, and write the history of each run."""
     serve = WorkflowEnvironment.start_local(  # pyright: ignore[reportUnknownMemberType]
         data_converter=data_converter(),
+        search_attributes=ATTRIBUTES,
         dev_server_existing_path=temporal_binary(),
         dev_server_extra_args=server_arguments("limit.historyCount.suggestContinueAsNew=20"),
         dev_server_log_level="error",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -384,3 +385,52 @@ async def test_a_list_of_parts_is_sent_and_joins(client: Client, cache: int) -> 
         result = await handle.result()
         assert (result["output"], result["failure"]["type"], result["turns"]) == ("done", "InvalidRequest", 2)
         assert [part.part_kind for part in script.requests[-1][-1].parts] == ["tool-return", "user-prompt"]
+
+
+async def test_the_prompt_is_a_message_from_the_first_moment(client: Client) -> None:
+    """Before any worker has seen the run: its id is taken, a close counts, and what is asked has an answer."""
+    queue = f"q-{uuid.uuid4().hex[:8]}"
+    handle: Any = await client.start_workflow(
+        "AgentWorkflow",
+        {"agent": "shop", "prompt": "first", "session": {}},
+        id=f"early-{uuid.uuid4().hex[:8]}",
+        task_queue=queue,
+        execution_timeout=timedelta(seconds=60),
+        start_signal="send",
+        start_signal_args=[{"content": "again", "id": "prompt"}],
+    )
+    await handle.signal("send", {"content": "second", "id": "b", "when_busy": "interrupt"})
+    await handle.signal("close", {})
+    async with working(client, shop(Script("one", "two"), []), task_queue=queue) as runs:
+        runs.handles.append(handle)
+        first = await handle.query("turn", {"message": "prompt"})
+        assert first["messages"] == ["prompt"]
+        result = await handle.result()
+        assert (result["output"], result["turns"]) == ("two", 2)
+        assert await user_texts(handle) == ["first", "second"]
+
+
+async def test_a_cancelled_session_says_what_became_of_its_messages(client: Client, cache: int) -> None:
+    gate = Gate()
+    async with working(client, gate.app(), cache=cache) as runs:
+        handle = await runs.start("gate", "work", **SESSION)
+        await until(lambda: gate.ran == ["began 1"])
+        await send(handle, "never", id="never")
+        await cancelled(handle)
+        assert (await handle.query("turn", {"turn": 1}))["error"]["type"] == "Cancelled"
+        late = await handle.query("turn", {"message": "never"})
+        assert (late["state"], late["error"]["type"]) == ("failed", "RunClosed")
+
+
+async def test_errors_of_past_turns_are_kept_short(client: Client) -> None:
+    script = Script(*[{"refund": {"n": n}} for n in range(25)])
+    async with working(client, shop(script, [])) as runs:
+        handle = await runs.start("shop", **SESSION)
+        for n in range(25):
+            await send(handle, f"m{n}", id=f"m{n}")
+            await pending(handle, 1)
+            await update(handle, "interrupt", {"reason": "x" * 9_000})
+            ended = await turn(handle, message=f"m{n}")
+            assert 2_000 < len(ended["error"]["message"]) < 2_100
+        assert len((await handle.query("turn", {"turn": 2}))["error"]["message"]) < 150
+        await closed(handle)

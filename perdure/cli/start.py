@@ -68,6 +68,7 @@ async def _start(
     if "session" in asked:
         from perdure.cli.send import wait_for_answer
 
+        print(f"run       {run.id}", file=sys.stderr)
         await wait_for_answer(run, FIRST, start=0, as_json=as_json)
         return
     await _follow(run)

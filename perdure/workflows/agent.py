@@ -17,7 +17,7 @@ from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from perdure.contracts import MAX_PAYLOAD, WORKFLOW_TYPE, Json, Message, RunRequest, RunResult
-    from perdure.errors import InvalidRequest
+    from perdure.errors import InternalError, InvalidRequest, PerdureError
     from perdure.workflows import budget, carry, details, requests
     from perdure.workflows.entry import one_argument, typed
     from perdure.workflows.handlers import Handlers
@@ -25,11 +25,10 @@ with workflow.unsafe.imports_passed_through():
     from perdure.workflows.session import run_session
     from perdure.workflows.sizes import check_request, fitting_result
     from perdure.workflows.state import RunState
+    from perdure.workflows.turns import PROMPT_ID
 
 END_PATIENCE = timedelta(seconds=5)
 """What notifications that are under way get when the run ends."""
-PROMPT_ID = "prompt"
-"""The id of the message that a run is started with."""
 
 
 @workflow.defn(name=WORKFLOW_TYPE)
@@ -38,14 +37,29 @@ class AgentWorkflow(Handlers):
 
     @workflow.init
     def __init__(self, *raw: Any) -> None:
-        """Take up what an earlier run of the chain has carried along: handlers run before `run` does."""
-        self._problem = ""
+        """Take up what the run is asked for, or what an earlier run of the chain has carried along: handlers run before
+        `run` does, and have to know it. Raised here, an error would fail the workflow task for ever, so `run` does."""
+        self._problem: PerdureError | None = None
         self._state = RunState()
-        if len(raw) > 1 and workflow.info().continued_run_id:
-            try:
+        try:
+            if len(raw) > 1 and workflow.info().continued_run_id:
                 self._state = carry.restored(one_argument(raw[:1], RunRequest), raw[1], raw[2:])
-            except Exception as error:  # raised here it would fail the workflow task for ever
-                self._problem = f"what the run has carried along can't be read: {error}"
+            else:
+                self._begin(one_argument(raw, RunRequest))
+        except InvalidRequest as problem:
+            self._problem = problem
+        except Exception as error:
+            self._problem = InternalError(f"{type(error).__name__}: {error}")
+            if len(raw) > 1:
+                self._problem = InvalidRequest(f"what the run has carried along can't be read: {error}")
+
+    def _begin(self, request: RunRequest) -> None:
+        """The state of a run that hasn't done anything yet: its prompt waits for its turn, as any message."""
+        state, now = self._state, workflow.now()
+        state.request, state.started = request, now
+        state.model = state.next_model = request.model
+        if request.prompt is not None:
+            state.queue.append(Message(id=PROMPT_ID, content=request.prompt, at=now, checked=True))
 
     @workflow.run
     async def run(self, *raw: Any) -> RunResult:
@@ -54,13 +68,10 @@ class AgentWorkflow(Handlers):
 
     async def _run(self, raw: tuple[Any, ...]) -> RunResult:
         state = self._state
-        if self._problem:
-            raise InvalidRequest(self._problem)
+        if self._problem is not None:
+            raise self._problem
         if state.chain == 0:
-            state.started = workflow.now()
-            state.request = one_argument(raw, RunRequest)
             check_request(raw[0])
-            state.model = state.next_model = state.request.model
         try:
             await self._prepare()
             if state.early:
@@ -91,14 +102,11 @@ class AgentWorkflow(Handlers):
         self._open_transcript(state.request)
 
     def _open_transcript(self, request: RunRequest) -> None:
-        """The first entry, what the run is about; and the first message."""
-        at = workflow.now()
-        start: Json = {"kind": "start", "agent": request.agent, "at": at.isoformat()}
+        """The first entry: what the run is about."""
+        start: Json = {"kind": "start", "agent": request.agent, "at": workflow.now().isoformat()}
         start |= {"params": request.params} if request.params is not None else {}
         start |= {"metadata": request.metadata} if request.metadata else {}
         self._state.transcript.append(start)
-        if request.prompt is not None:
-            self._state.queue.insert(0, Message(id=PROMPT_ID, content=request.prompt, at=at, checked=True))
 
     def _continue(self) -> NoReturn:
         """Continue as new. Nothing is open, and whoever sends something now is asked to send it again."""

@@ -63,8 +63,8 @@ async def make_room(state: RunState) -> None:
         total = _excess(state)
     if total:
         raise TranscriptTooLarge(
-            f"the run has to continue as new, and what it would take along has {total} bytes, compressed; "
-            f"{MAX_PAYLOAD} are possible, and there is nothing to summarise. Configure a payload store "
+            f"the run has to continue as new, and what it would take along has {total} bytes, with its transcript "
+            f"compressed; {MAX_PAYLOAD} are possible, and no summary makes enough room. Configure a payload store "
             "(PERDURE_PAYLOADS)."
         )
 

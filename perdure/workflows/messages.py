@@ -33,7 +33,7 @@ def send(state: RunState, raw: tuple[Any, ...]) -> TurnView:
     name = sent.id or str(workflow.uuid4())
     message = Message(id=name, content=sent.content, at=workflow.now(), when_busy=sent.when_busy, by=sent.by)
     place = len(state.queue)
-    if message.when_busy == "interrupt":
+    if message.when_busy == "interrupt" and state.in_turn:
         place = next((at for at, other in enumerate(state.queue) if other.when_busy != "interrupt"), place)
         _stop(state, Fault(type="Interrupted", message=_why("another message", message.by)))
     state.queue.insert(place, message)
@@ -57,6 +57,8 @@ def interrupt(state: RunState, raw: tuple[Any, ...]) -> Heard:
 
 def _interrupt(state: RunState, raw: tuple[Any, ...]) -> Steer:
     sent = one_argument(raw, Steer)
+    if not state.in_turn and state.queue:
+        raise NotPending("no turn is running yet: the next one is about to begin; send it again")
     if not state.in_turn:
         raise NotPending(f"no turn is running: the run is {details.state_of(state)}")
     if not state.is_session:
@@ -112,7 +114,7 @@ def _check_room(state: RunState, sent: Send) -> None:
     if why := unfit(sent.content):
         raise InvalidRequest(f"the contents of the message {why}")
     size = payload_size(sent.content)
-    waiting = sum(payload_size(message.content) for message in state.queue)
+    waiting = sum(payload_size(message.content) for message in state.queue if message.id != turns.PROMPT_ID)
     if waiting + size > MAX_QUEUED:
         beside = f"; {waiting} bytes of others wait for their turn" if waiting else ""
         raise InvalidRequest(

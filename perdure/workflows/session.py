@@ -72,6 +72,8 @@ async def _one_turn(state: RunState) -> None:
         output = await _supervised(state)
     except asyncio.CancelledError:
         if state.stopping != "interrupted":
+            if workflow.cancellation_reason() is not None:
+                turns.end(state, "interrupted", error=Fault(type="Cancelled", message="the run was cancelled"))
             raise
         turns.end(state, "interrupted", error=state.interrupt)
     except ApplicationError as error:

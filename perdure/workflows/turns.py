@@ -5,13 +5,20 @@ from __future__ import annotations
 from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
-    from perdure.contracts import Fault, Json, Message, Output, TurnQuery, TurnView, payload_size
+    from perdure.contracts import Fault, Json, Message, Output, TurnQuery, TurnView, cut, payload_size
     from perdure.errors import InvalidRequest
     from perdure.workflows import budget, clock
     from perdure.workflows.state import RunState
 
 MAX_TURNS = 500
 """Turns that are remembered, with the ids of their messages."""
+PROMPT_ID = "prompt"
+"""The id of the message that a run is started with."""
+RECENT = 20
+"""Turns whose errors are kept as they were; of those before, a line."""
+MAX_ERROR = 2_000
+"""Characters of the error of a turn, and bytes of its details."""
+MAX_LINE = 100
 MAX_OUTPUTS = 200_000
 """Bytes of the outputs of the turns before the last one."""
 
@@ -46,6 +53,7 @@ def join(state: RunState) -> None:
 def end(state: RunState, how: str, *, output: Output | None = None, error: Fault | None = None) -> None:
     """Record what became of the running turn."""
     state.in_turn, state.interrupt, state.stopping = False, None, ""
+    error = error and _bounded(error, MAX_ERROR)
     state.failure = error
     used = budget.used_since(state.turn_usage, state.usage)
     update: Json = {"state": how, "output": output, "error": error, "usage": used}
@@ -56,6 +64,9 @@ def end(state: RunState, how: str, *, output: Output | None = None, error: Fault
 def _trim(state: RunState) -> None:
     """Forget the oldest turns, and the outputs before the last one that are too much to keep."""
     del state.turns[:-MAX_TURNS]
+    for index, turn in enumerate(state.turns[:-RECENT]):
+        if turn.error is not None:
+            state.turns[index] = turn.model_copy(update={"error": _bounded(turn.error, MAX_LINE)})
     room = MAX_OUTPUTS
     for index in range(len(state.turns) - 2, -1, -1):
         output = state.turns[index].output
@@ -64,6 +75,11 @@ def _trim(state: RunState) -> None:
         room -= payload_size(output)
         if room < 0:
             state.turns[index] = without_output(state.turns[index])
+
+
+def _bounded(error: Fault, most: int) -> Fault:
+    details = error.details if payload_size(error.details) <= most else []
+    return error.model_copy(update={"message": cut(error.message, most), "details": details})
 
 
 def without_output(turn: TurnView) -> TurnView:
@@ -90,9 +106,10 @@ def find(state: RunState, query: TurnQuery) -> TurnView:
     found = next((turn for turn in state.turns if turn.turn == number), None)
     if found is None and state.turn < number <= state.turn + max(len(state.queue), state.plan is None):
         return TurnView(state="queued")
+    if found is None and not state.turns:
+        raise InvalidRequest("no turn has begun: the session waits for its first message")
     if found is None:
-        first = state.turns[0].turn if state.turns else 0
-        raise InvalidRequest(f"turn {number} isn't known; known are {first} to {state.turn}")
+        raise InvalidRequest(f"turn {number} isn't known; known are {state.turns[0].turn} to {state.turn}")
     return found
 
 
@@ -101,5 +118,9 @@ def of_message(state: RunState, name: str) -> TurnView | None:
     for turn in reversed(state.turns):
         if name in turn.messages:
             return turn
-    waits = any(message.id == name for message in state.queue)
-    return TurnView(state="queued", messages=[name]) if waits else None
+    if not any(message.id == name for message in state.queue):
+        return None
+    if state.done:
+        ended = Fault(type="RunClosed", message="the run ended before this message had its turn")
+        return TurnView(state="failed", messages=[name], error=ended)
+    return TurnView(state="queued", messages=[name])
