@@ -64,10 +64,16 @@ def read(n: int) -> str:
 def script(messages: list[ModelMessage], _info: AgentInfo) -> ModelResponse:
     """Read as many pages as the last message of the user says, then answer."""
     begun = next(at for at in range(len(messages) - 1, -1, -1) if _asked(messages[at]))
-    taken = sum(isinstance(message, ModelResponse) for message in messages[begun:])
+    taken = _last_page(messages[begun:])
     if taken < int(_asked(messages[begun]).split()[-1]):
-        return ModelResponse([ToolCallPart("read", {"n": len(messages)})])
+        return ModelResponse([ToolCallPart("read", {"n": taken + 1})])
     return ModelResponse([TextPart(f"read {taken} pages")])
+
+
+def _last_page(messages: list[ModelMessage]) -> int:
+    """The page that was read last: a summary may stand for those before."""
+    calls = [call for message in messages if isinstance(message, ModelResponse) for call in message.tool_calls]
+    return int(calls[-1].args_as_dict()["n"]) if calls else 0
 
 
 def _asked(message: ModelMessage) -> str:

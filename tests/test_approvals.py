@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from typing import Any
 
@@ -86,8 +87,14 @@ async def cancelled(handle: Handle) -> None:
 
 
 async def update(handle: Any, verb: str, argument: Any) -> Any:
-    """Send an update, as any client would."""
-    return await handle.execute_update(verb, argument)
+    """Send an update, as any client would: once more where the run continues as new just now."""
+    while True:
+        try:
+            return await handle.execute_update(verb, argument)
+        except WorkflowUpdateFailedError as error:
+            if not isinstance(error.cause, ApplicationError) or error.cause.type != "RollingOver":
+                raise
+        await asyncio.sleep(0.02)
 
 
 async def refused(handle: Handle, verb: str, argument: Any) -> str:
