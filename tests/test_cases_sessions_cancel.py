@@ -44,7 +44,7 @@ async def test_case_k1_a_session_is_cancelled_at_any_moment(
     ran: list[Any] = []
     script = Script(*[{"look": {"n": n}} for n in range(6)], {"refund": {"n": 1}}, "done", "never")
     async with bench(server, lambda: shop(script, ran), way) as here:
-        for _ in range(2 if moment in ("idle", "queued") else 5):
+        for _ in range(4 if moment == "random" else 2):
             handle = await here.start("shop", None if moment == "idle" else "go")
             await MOMENT[moment](here, handle, rng)
             await cancelled(handle, seconds=20)

@@ -6,6 +6,7 @@ rolls over there; the same scenario on the ordinary server must come to the same
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Awaitable, Callable
@@ -101,6 +102,7 @@ async def pushed(handle: Handle, rolls: bool, vote: dict[str, Any] | None = None
         if await run_ids(handle) != before:
             return
         await handle.signal("approve" if vote else "nothing", vote or {})
+        await asyncio.sleep(0.1)  # it continues when nothing comes for a moment
     assert not (rolls and vote), "the run didn't roll over"
 
 

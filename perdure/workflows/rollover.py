@@ -17,6 +17,8 @@ with workflow.unsafe.imports_passed_through():
 
 
 MOMENT = timedelta(milliseconds=1)
+AT_LAST = 20_000
+"""Events of a history, of which the server allows 51,200."""
 
 
 class RollOver(Exception):
@@ -59,9 +61,11 @@ async def roll_at_rest(state: RunState) -> None:
     """Raise `RollOver`, unless something comes within a moment. Raises `TranscriptTooLarge`.
 
     Signals and updates are handed over before a cancel that came in the same workflow task, which the next run of the
-    chain would never hear of. A timer fires together with it at the earliest.
+    chain would never hear of. A timer fires together with it at the earliest. In a run that is sent something all the
+    time that moment may never come: then it isn't waited for any longer.
     """
-    await workflow.sleep(MOMENT)
+    if workflow.info().get_current_history_length() < AT_LAST:
+        await workflow.sleep(MOMENT)
     if ready(state):
         await roll(state)
 
