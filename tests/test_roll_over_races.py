@@ -36,27 +36,27 @@ def careful(runs: Runs, handle: Handle) -> RunHandle:
 
 
 async def test_messages_sent_by_update_while_it_rolls_over(rolling_client: Client, cache: int) -> None:
-    """Four senders, fifteen messages each, every one of them sent twice."""
-    script = Script(*({"look": {"n": n}} if n % 2 == 0 else f"seen {n}" for n in range(120)))
+    """Four senders, six messages each, every one of them sent twice."""
+    script = Script(*({"look": {"n": n}} if n % 2 == 0 else f"seen {n}" for n in range(48)))
     ran: list[Any] = []
     async with working(rolling_client, unlimited(script, ran), cache=cache) as runs:
         handle = await runs.start("shop", **SESSION)
         run = careful(runs, handle)
 
         async def sender(name: str) -> None:
-            for n in range(15):
+            for n in range(6):
                 id = f"{name}{n}"
                 sent = await asyncio.gather(run.send(id, id=id), run.send("again", id=id))
                 assert all(one.messages == [id] for one in sent)
 
         await asyncio.gather(*(sender(name) for name in "abcd"))
-        await answered_all(handle, [f"{name}{n}" for name in "abcd" for n in range(15)])
+        await answered_all(handle, [f"{name}{n}" for name in "abcd" for n in range(6)])
         for name in "abcd":
             mine = [text for text in await texts(handle) if text[0] == name]
-            assert mine == [f"{name}{n}" for n in range(15)], "in the order in which one sender sent them"
-        assert (await closed(handle))["turns"] == 60
-        assert sorted(ran) == [("look", n) for n in range(0, 120, 2)]
-        assert len(await chain(handle)) > 10
+            assert mine == [f"{name}{n}" for n in range(6)], "in the order in which one sender sent them"
+        assert (await closed(handle))["turns"] == 24
+        assert sorted(ran) == [("look", n) for n in range(0, 48, 2)]
+        assert len(await chain(handle)) > 4
 
 
 async def answered_all(handle: Handle, ids: list[str]) -> None:
@@ -78,17 +78,17 @@ async def texts(handle: Handle) -> list[str]:
     return [entry["id"] for entry in page["entries"] if entry["kind"] == "user"]
 
 
-async def test_three_hundred_signals_over_many_roll_overs(rolling_client: Client, cache: int) -> None:
-    script = Script(*(f"turn {n}" for n in range(300)))
+async def test_a_hundred_signals_over_many_roll_overs(rolling_client: Client, cache: int) -> None:
+    script = Script(*(f"turn {n}" for n in range(100)))
     async with working(rolling_client, unlimited(script, []), cache=cache) as runs:
         handle = await runs.start("shop", **SESSION)
-        for burst in range(30):
+        for burst in range(10):
             ids = [f"m{10 * burst + n}" for n in range(10)]
             await asyncio.gather(*(handle.signal("send", {"content": id, "id": id}) for id in ids))
-        await answered_all(handle, [f"m{n}" for n in range(300)])
-        assert sorted(await user_texts(handle)) == sorted(f"m{n}" for n in range(300))
+        await answered_all(handle, [f"m{n}" for n in range(100)])
+        assert sorted(await user_texts(handle)) == sorted(f"m{n}" for n in range(100))
         assert (await handle.query("status"))["rejected"] == []
-        assert (await closed(handle))["turns"] == 300
+        assert (await closed(handle))["turns"] == 100
         assert len(await chain(handle)) > 10
 
 
@@ -149,22 +149,22 @@ async def events(handle: Handle, before: str) -> None:
 
 
 async def test_a_session_is_started_once_by_who_sends_to_it_at_once(rolling_client: Client, cache: int) -> None:
-    """Twenty programs send to a session that isn't there, and go on sending while it rolls over."""
-    script = Script(*(f"turn {n}" for n in range(100)))
+    """Ten programs send to a session that isn't there, and go on sending while it rolls over."""
+    script = Script(*(f"turn {n}" for n in range(30)))
     async with working(rolling_client, unlimited(script, []), cache=cache) as runs:
         perdure, id = PerdureClient(rolling_client), f"chat-{uuid.uuid4().hex[:8]}"
 
         async def program(name: int) -> list[TurnView]:
             asked: dict[str, Any] = {"id": id, "task_queue": runs.task_queue}
-            ids = [f"p{name}.{n}" for n in range(5)]
+            ids = [f"p{name}.{n}" for n in range(3)]
             return [(await perdure.send("shop", one, message_id=one, **asked))[1] for one in ids]
 
-        sent = await asyncio.gather(*(program(name) for name in range(20)))
+        sent = await asyncio.gather(*(program(name) for name in range(10)))
         handle: Handle = rolling_client.get_workflow_handle(id)
         runs.handles.append(handle)
         await answered_all(handle, [view.messages[0] for views in sent for view in views])
-        assert (await closed(handle))["turns"] == 100
-        assert len(await chain(handle)) > 5
+        assert (await closed(handle))["turns"] == 30
+        assert len(await chain(handle)) > 2
 
 
 async def test_interrupts_and_messages_race_with_roll_overs(rolling_client: Client, cache: int) -> None:

@@ -110,7 +110,7 @@ class AgentWorkflow(Handlers):
 
     def _continue(self) -> NoReturn:
         """Continue as new. Nothing is open, and whoever sends something now is asked to send it again."""
-        workflow.continue_as_new(args=carry.arguments(self._state))
+        workflow.continue_as_new(args=carry.arguments(self._state), memo=workflow.memo())
 
     async def _end(self) -> None:
         """Show that the run is over, however it ends, and let what was accepted be answered and told."""
