@@ -283,7 +283,7 @@ async def test_check_prints_agents_and_tools_with_their_policies() -> None:
     for text in ("demo 1", "function:demo", "calculate", "expression: string", "Work out a sum", "safe", "10 s"):
         assert text in done.out
     (agent,) = json.loads((await perdure("check", DEMO, "--json")).out)["agents"]
-    assert (agent["name"], agent["output"], agent["limits"]) == ("demo", "str", {"requests": 50})
+    assert (agent["name"], agent["output"], agent["limits"]) == ("demo", "str", {"turn_requests": 50})
     tools = {tool["name"]: tool for tool in agent["tools"]}
     assert list(tools) == ["calculate", "clock"]
     assert (tools["clock"]["effect"], tools["clock"]["attempts"], tools["clock"]["timeout"]) == ("safe", 5, 10)
