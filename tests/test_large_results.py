@@ -163,7 +163,8 @@ async def test_just_over_the_limit_store_keeps_it_for_the_model_to_read(
     assert "".join(pages[:-2]) == text
     assert pages[-2:] == ["", text[7:10]]
     assert ran == ["fetch"]
-    assert [path.parent.parent.name for path in files(folder) if path.stat().st_size > 200_000] == ["results"]
+    large = [path for path in files(folder) if path.stat().st_size > 200_000]  # beside it only pages of the transcript
+    assert [path.parent.parent.name for path in large if b"total" not in path.read_bytes()[-200:]] == ["results"]
     scheduled = [
         e.activity_task_scheduled_event_attributes
         for e in history.events

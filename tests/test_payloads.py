@@ -70,7 +70,7 @@ async def test_a_prompt_of_six_megabytes_is_carried(stored: Client, folder: Path
 
 @pytest.mark.parametrize("over", [False, True], ids=["just under", "just over"])
 async def test_a_stored_prompt_has_a_limit(stored: Client, over: bool) -> None:
-    envelope = len('{"agent":"reads","prompt":"","params":null,"model":null,"limits":null,"by":"","metadata":{}}')
+    envelope = len('{"agent":"reads","prompt":""}')
     prompt = "x" * (MAX_STORED - envelope + over)
     async with working(stored, reader()) as runs:
         if not over:
