@@ -14,6 +14,7 @@ from temporalio.common import RawValue
 
 with workflow.unsafe.imports_passed_through():
     from perdure.contracts import (
+        MAX_PAYLOAD,
         AuditQuery,
         Decided,
         Heard,
@@ -29,7 +30,6 @@ with workflow.unsafe.imports_passed_through():
     from perdure.errors import InvalidRequest
     from perdure.workflows import details, messages, setting, turns, verbs
     from perdure.workflows.entry import one_argument, refusal, typed
-    from perdure.workflows.sizes import MAX_PAYLOAD
     from perdure.workflows.state import RunState
 
 QUERIES = "status, transcript, pending, audit, turn"

@@ -30,15 +30,6 @@ def check_request(request: Json) -> None:
         )
 
 
-def fitting_rows(rows: list[Json]) -> list[Json]:
-    """The first rows, as many as an answer of a query holds, at least one where there is one."""
-    used = end = 0
-    while end < len(rows) and (end == 0 or used + payload_size(rows[end]) <= MAX_PAYLOAD):
-        used += payload_size(rows[end])
-        end += 1
-    return rows[:end]
-
-
 def fitting_result(result: RunResult) -> RunResult:
     """`result`, without its audit where it would be too large; the query `audit` still has it.
 
