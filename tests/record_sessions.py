@@ -7,10 +7,7 @@ from __future__ import annotations
 
 import asyncio
 
-from temporalio.testing import WorkflowEnvironment
-
-from perdure.converter import data_converter
-from tests.conftest import ATTRIBUTES, server_arguments, temporal_binary
+from tests.conftest import ROLLING, server
 from tests.harness import chain, until, working
 from tests.record_histories import write_history
 from tests.sessions import SESSION, closed, send, turn
@@ -21,14 +18,7 @@ from tests.test_sessions import Gate
 
 async def record() -> None:
     """Run both scenarios, and write the history of each run."""
-    serve = WorkflowEnvironment.start_local(  # pyright: ignore[reportUnknownMemberType]
-        data_converter=data_converter(),
-        search_attributes=ATTRIBUTES,
-        dev_server_existing_path=temporal_binary(),
-        dev_server_extra_args=server_arguments("limit.historyCount.suggestContinueAsNew=20"),
-        dev_server_log_level="error",
-    )
-    async with await serve as environment:
+    async with server(ROLLING) as environment:
         scenario, turns = SCENARIOS["half a quorum"]
         office, gate = Office(*turns), Gate()
         async with working(environment.client, office.app()) as runs:
