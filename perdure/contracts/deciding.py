@@ -81,9 +81,9 @@ class ResultInput(Compact):
 
 
 class ContentInput(Compact):
-    """The argument of `check_content`."""
+    """The argument of `check_content`. Only lists are asked about: text is always fine."""
 
-    content: Any = ""
+    content: list[Any] = []
 
 
 class ResultCheck(Compact):

@@ -45,7 +45,7 @@ async def _check(state: RunState, message: Message) -> None:
         raw = await execute(
             state,
             "check_content",
-            ContentInput(content=message.content),
+            ContentInput(content=list(message.content)),
             start_to_close_timeout=timedelta(seconds=10),
             schedule_to_close_timeout=timedelta(seconds=60),
             retry_policy=RetryPolicy(maximum_attempts=3),
