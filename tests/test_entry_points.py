@@ -212,7 +212,7 @@ FAULTS = {
     "model_retries": "perdure.workflows.requests._model_retries",
     "step": "perdure.workflows.requests.Step.model_validate",
     "segments": "perdure.workflows.turn.segments",
-    "tool_options": "perdure.workflows.requests.idempotency_key",
+    "tool_options": "perdure.workflows.calls.idempotency_key",
     "outcome": "perdure.workflows.requests.CallOutcome.model_validate",
     "record": "perdure.workflows.turn.next_retries",
     "details": "perdure.workflows.details.markdown",

@@ -16,6 +16,7 @@ from perdure.agent import DurableAgent
 from perdure.contracts import ApprovalTerms, CallOptions, PlannedCall, args_digest
 from perdure.policy import READER, Approval, seconds
 from perdure.toolsets.read_result import is_reader
+from perdure.toolsets.target import target_of
 
 KEY_DIGITS = 8
 
@@ -108,6 +109,7 @@ def _planned(
         dispatch=policy.dispatch is not None,
         checked=policy.result is not None,
         metadata=dict(metadata),
+        target=target_of(tool.tool_def),
     )
 
 

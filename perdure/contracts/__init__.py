@@ -67,6 +67,7 @@ from perdure.contracts.calls import (
     OnTimeout,
     OutcomeKind,
     PlannedCall,
+    Target,
     told,
 )
 from perdure.contracts.carry import CarriedStep, CarriedWait, Carry, Message, Packed
@@ -205,6 +206,7 @@ __all__ = [
     "Step",
     "StepInput",
     "StepRetries",
+    "Target",
     "TokenUse",
     "ToolInput",
     "TranscriptPage",

@@ -59,6 +59,25 @@ class ApprovalTerms(Compact):
     forbid_self: bool = False
 
 
+class Target(Compact):
+    """What runs a call in place of the activity `tool:<name>`: the workflow schedules it under its own type."""
+
+    kind: Literal["activity", "unknown"] = "unknown"
+    name: str = ""
+    """The type of the activity."""
+    task_queue: str | None = None
+    """Absent = the run's; the policy's wins."""
+    positional: list[str] = []
+    """The names of the arguments in their order; absent = one argument, the object with all of them."""
+    heartbeats: bool = False
+    """It sends heartbeats, so that silence means that it was lost."""
+
+    @field_validator("kind", mode="before")
+    @classmethod
+    def _known_kind(cls, value: Any) -> Any:
+        return value if value in ("activity",) else "unknown"
+
+
 class PlannedCall(Compact):
     """One tool call, as `model_request` planned it."""
 
@@ -71,6 +90,8 @@ class PlannedCall(Compact):
     """The canonical JSON of the validated arguments: what was seen is what runs."""
     action: Action = "run"
     options: CallOptions = CallOptions()
+    target: Target | None = None
+    """Absent = the activity `tool:<name>` of a worker of the agent."""
     approval: ApprovalTerms | None = None
     """The terms of its policy, or of what gates it. They apply when the call is gated, now or by its tool."""
     wait: float | None = None

@@ -27,6 +27,8 @@ def outcome_of_failure(call: PlannedCall, failure: FailureError) -> CallOutcome:
         return _timed_out(call, cause.type)
     if isinstance(cause, ApplicationError) and cause.type == "NotRun":
         return told(call, "failed", str(cause.message))
+    if call.target is not None and isinstance(cause, ApplicationError) and cause.type != "WorkerShutdown":
+        return told(call, "failed", f"The call failed: {cause.type or 'Exception'}.")  # it has ended, and says so
     kind: OutcomeKind = "unknown" if call.options.effect == "unsafe" else "failed"
     return told(
         call,

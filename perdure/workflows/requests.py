@@ -12,26 +12,16 @@ from temporalio.exceptions import ActivityError, ApplicationError, FailureError,
 
 with workflow.unsafe.imports_passed_through():
     from perdure.contracts import (
-        MAY_HAVE_RUN,
-        TOOL_ACTIVITY_PREFIX,
-        CallOutcome,
-        Fault,
-        PlannedCall,
         RunPlan,
         RunRequest,
         SettleInput,
         Settlement,
         Step,
         StepInput,
-        ToolInput,
-        args_digest,
         bounded_details,
         cut,
-        told,
     )
     from perdure.errors import InternalError, ModelFailed
-    from perdure.workflows import clock, details
-    from perdure.workflows.effects import outcome_of_failure
     from perdure.workflows.state import RunState
 
 HEARTBEAT = timedelta(seconds=30)
@@ -41,9 +31,14 @@ HEARTBEAT = timedelta(seconds=30)
 async def execute(state: RunState, activity: str, input: Any, **options: Any) -> Any:
     """Run an activity and return its raw answer. Every one goes through here: a run doesn't continue as new while one
     is open."""
+    return await execute_with(state, activity, [input], **options)
+
+
+async def execute_with(state: RunState, activity: str, args: list[Any], **options: Any) -> Any:
+    """`execute` for an activity that isn't perdure's: it may take any number of arguments."""
     state.activities += 1
     try:
-        return await workflow.execute_activity(activity, input, **options)
+        return await workflow.execute_activity(activity, args=args, **options)
     finally:
         state.activities -= 1
 
@@ -112,63 +107,6 @@ async def settle(state: RunState, retried: bool) -> Settlement:
     return Settlement.model_validate(raw)
 
 
-async def tool_call(state: RunState, call: PlannedCall, approved_by: list[str] | None = None) -> CallOutcome:
-    """Run one call as its own activity. Never raises: what happens to the activity is an outcome of the call.
-
-    `approved_by` only where a decision is recorded: who approved.
-    """
-    state.open_calls[call.key] = call
-    clock.tick(state)
-    details.show(state)
-    outcome = await _attempt(state, call, approved_by)  # no `finally`: it also runs when an instance is forgotten
-    del state.open_calls[call.key]
-    clock.tick(state)
-    details.show(state)
-    return outcome
-
-
-async def _attempt(state: RunState, call: PlannedCall, approved_by: list[str] | None) -> CallOutcome:
-    try:
-        raw = await _schedule(state, call, approved_by)
-        return CallOutcome.model_validate(raw)
-    except FailureError as failure:
-        return outcome_of_failure(call, failure)
-    except asyncio.CancelledError:
-        return told(call, "cancelled", "The call was cancelled before it began.")
-    except Exception as error:  # an answer of another version, say: the siblings must not be left behind
-        return told(
-            call, "unknown", MAY_HAVE_RUN, Fault(type="InternalError", message=cut(f"{type(error).__name__}: {error}"))
-        )
-
-
-async def _schedule(state: RunState, call: PlannedCall, approved_by: list[str] | None) -> Any:
-    options = call.options
-    decision = {} if approved_by is None else {"approved": True, "approved_by": approved_by}
-    return await execute(
-        state,
-        TOOL_ACTIVITY_PREFIX + call.tool,
-        ToolInput(call=call, idempotency_key=idempotency_key(call), **decision, **position(state)),
-        task_queue=options.task_queue,
-        start_to_close_timeout=timedelta(seconds=options.start_to_close),
-        schedule_to_start_timeout=_seconds(options.schedule_to_start),
-        heartbeat_timeout=timedelta(seconds=options.heartbeat),
-        retry_policy=RetryPolicy(
-            maximum_attempts=options.attempts,
-            initial_interval=timedelta(seconds=options.backoff),
-            maximum_interval=timedelta(seconds=max(60.0, options.backoff)),
-        ),
-        cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
-        summary=call.key,
-    )
-
-
-def idempotency_key(call: PlannedCall) -> str:
-    """The same for every attempt of a call, also after a workflow reset and a continue-as-new; unique to the call."""
-    info = workflow.info()
-    parts = [info.workflow_id, info.first_execution_run_id, call.key, call.tool, call.args]
-    return args_digest(parts)[:32]
-
-
 def position(state: RunState) -> dict[str, Any]:
     """Where the run stands, as every activity of the agent has to know it."""
     return {
@@ -184,10 +122,6 @@ def position(state: RunState) -> dict[str, Any]:
 
 def _model_retries(plan: RunPlan) -> RetryPolicy:
     return RetryPolicy(maximum_attempts=plan.model_attempts, maximum_interval=timedelta(seconds=60))
-
-
-def _seconds(value: float | None) -> timedelta | None:
-    return None if value is None else timedelta(seconds=value)
 
 
 def _plan(state: RunState) -> RunPlan:

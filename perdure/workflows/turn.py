@@ -25,7 +25,7 @@ with workflow.unsafe.imports_passed_through():
         told,
     )
     from perdure.errors import InternalError, LimitExceeded
-    from perdure.workflows import budget, compaction, contents, details, limiting, requests, rollover, turns
+    from perdure.workflows import budget, calls, compaction, contents, details, limiting, requests, rollover, turns
     from perdure.workflows.cancelling import cancelled, raise_if_cancelled
     from perdure.workflows.retries import next_retries
     from perdure.workflows.schedule import segments
@@ -171,7 +171,7 @@ async def _run_call(state: RunState, call: PlannedCall, current: StepInProgress)
         async with state.slots:
             if state.failing:
                 return _not_begun(call)
-            outcome = await requests.tool_call(state, call)
+            outcome = await calls.tool_call(state, call)
         if outcome.kind in ("needs_approval", "deferred"):
             return await decided_call(state, asked_by_tool(call, outcome))
         return outcome

@@ -9,7 +9,7 @@ from temporalio import workflow
 with workflow.unsafe.imports_passed_through():
     from perdure.contracts import ApprovalTerms, CallOutcome, Fault, Json, PlannedCall, fitting, told
     from perdure.errors import AlreadyDecided, NotPending
-    from perdure.workflows import asides, decisions, details, requests, waits
+    from perdure.workflows import asides, calls, decisions, details, waits
     from perdure.workflows.cancelling import raise_if_cancelled
     from perdure.workflows.deciding import consider
     from perdure.workflows.notices import notify
@@ -77,7 +77,7 @@ async def _run(state: RunState, waiting: Waiting) -> CallOutcome:
         if state.failing:
             return told(call, "cancelled", NOT_MADE)
         began = workflow.now()
-        outcome = await requests.tool_call(state, call, approved_by=waiting.votes)
+        outcome = await calls.tool_call(state, call, approved_by=waiting.votes)
     state.note("ran", call, workflow.now(), began=began.isoformat(), outcome=outcome.kind)
     if outcome.kind == "needs_approval":
         return told(call, "failed", "The tool asked for approval again, although it was approved.")

@@ -1,0 +1,78 @@
+"""One call of a tool, run: as the activity `tool:<name>` of a worker of the agent, or by what its plan names."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+from temporalio import workflow
+from temporalio.exceptions import FailureError
+
+with workflow.unsafe.imports_passed_through():
+    from perdure.contracts import (
+        MAY_HAVE_RUN,
+        TOOL_ACTIVITY_PREFIX,
+        CallOutcome,
+        Fault,
+        PlannedCall,
+        ToolInput,
+        args_digest,
+        cut,
+        told,
+    )
+    from perdure.workflows import clock, details, requests, targets
+    from perdure.workflows.effects import outcome_of_failure
+    from perdure.workflows.options import activity_options
+    from perdure.workflows.state import RunState
+
+
+async def tool_call(state: RunState, call: PlannedCall, approved_by: list[str] | None = None) -> CallOutcome:
+    """Run one call as its own activity. Never raises: what happens to the activity is an outcome of the call.
+
+    `approved_by` only where a decision is recorded: who approved.
+    """
+    state.open_calls[call.key] = call
+    clock.tick(state)
+    details.show(state)
+    outcome = await _attempt(state, call, approved_by)  # no `finally`: it also runs when an instance is forgotten
+    del state.open_calls[call.key]
+    clock.tick(state)
+    details.show(state)
+    return outcome
+
+
+async def _attempt(state: RunState, call: PlannedCall, approved_by: list[str] | None) -> CallOutcome:
+    try:
+        if call.target is not None:
+            return await targets.run(state, call, call.target)
+        raw = await _schedule(state, call, approved_by)
+        return CallOutcome.model_validate(raw)
+    except FailureError as failure:
+        return outcome_of_failure(call, failure)
+    except asyncio.CancelledError:
+        return told(call, "cancelled", "The call was cancelled before it began.")
+    except Exception as error:  # an answer of another version, say: the siblings must not be left behind
+        return told(
+            call, "unknown", MAY_HAVE_RUN, Fault(type="InternalError", message=cut(f"{type(error).__name__}: {error}"))
+        )
+
+
+async def _schedule(state: RunState, call: PlannedCall, approved_by: list[str] | None) -> Any:
+    options = call.options
+    decision = {} if approved_by is None else {"approved": True, "approved_by": approved_by}
+    return await requests.execute(
+        state,
+        TOOL_ACTIVITY_PREFIX + call.tool,
+        ToolInput(call=call, idempotency_key=idempotency_key(call), **decision, **requests.position(state)),
+        task_queue=options.task_queue,
+        heartbeat_timeout=timedelta(seconds=options.heartbeat),
+        **activity_options(call),
+    )
+
+
+def idempotency_key(call: PlannedCall) -> str:
+    """The same for every attempt of a call, also after a workflow reset and a continue-as-new; unique to the call."""
+    info = workflow.info()
+    parts = [info.workflow_id, info.first_execution_run_id, call.key, call.tool, call.args]
+    return args_digest(parts)[:32]

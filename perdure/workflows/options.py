@@ -1,0 +1,30 @@
+"""What was planned for a call, as Temporal's options of an activity. Pure."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from temporalio import workflow
+from temporalio.common import RetryPolicy
+
+with workflow.unsafe.imports_passed_through():
+    from perdure.contracts import PlannedCall
+
+
+def activity_options(call: PlannedCall) -> dict[str, Any]:
+    """All but queue and heartbeat, which depend on who runs it."""
+    options = call.options
+    return {
+        "start_to_close_timeout": timedelta(seconds=options.start_to_close),
+        "schedule_to_start_timeout": None
+        if options.schedule_to_start is None
+        else timedelta(seconds=options.schedule_to_start),
+        "retry_policy": RetryPolicy(
+            maximum_attempts=options.attempts,
+            initial_interval=timedelta(seconds=options.backoff),
+            maximum_interval=timedelta(seconds=max(60.0, options.backoff)),
+        ),
+        "cancellation_type": workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+        "summary": call.key,
+    }
