@@ -25,6 +25,7 @@ from perdure.capabilities import check_capabilities
 from perdure.errors import DeclarationError
 from perdure.schemas import check_schema, check_type
 from perdure.toolsets.read_result import read_result
+from perdure.toolsets.target import result_of
 
 TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """What every provider accepts as the name of a tool."""
@@ -57,6 +58,12 @@ def static_tools(durable: DurableAgent) -> tuple[dict[str, ToolDefinition], bool
         found |= tools or {}
         complete = complete and tools is not None
     return dict(sorted(found.items())), complete
+
+
+def declared_result(durable: DurableAgent, tool: str) -> Any:
+    """The type or JSON Schema that a tool declares for its results; `None` where it declares none, or isn't known."""
+    definition = static_tools(durable)[0].get(tool)
+    return None if definition is None else result_of(definition)
 
 
 def _tools(toolset: AbstractToolset[Any]) -> dict[str, ToolDefinition] | None:
