@@ -60,7 +60,8 @@ def _text(target: Target, cause: BaseException) -> str:
         return cut(cause.message)
     shown = visible(cut(name, MAX_TYPE))
     if target.tells_errors:
-        return f"The call failed: {shown}: {cut(str(cause))}"
+        message = cause.message if isinstance(cause, FailureError) else str(cause)
+        return f"The call failed: {shown}: {cut(message)}"
     return f"The call failed: {shown}."
 
 
