@@ -62,20 +62,27 @@ class ApprovalTerms(Compact):
 class Target(Compact):
     """What runs a call in place of the activity `tool:<name>`: the workflow schedules it under its own type."""
 
-    kind: Literal["activity", "unknown"] = "unknown"
+    kind: Literal["activity", "workflow", "nexus", "unknown"] = "unknown"
     name: str = ""
-    """The type of the activity."""
+    """The type of the activity or workflow, or the name of the operation."""
     task_queue: str | None = None
-    """Absent = the run's; the policy's wins."""
+    """Absent = the run's; the policy's wins. A Nexus endpoint has its own."""
+    endpoint: str = ""
+    service: str = ""
+    """Of a Nexus operation."""
     positional: list[str] = []
     """The names of the arguments in their order; absent = one argument, the object with all of them."""
+    no_arguments: bool = False
+    """It takes none at all."""
     heartbeats: bool = False
-    """It sends heartbeats, so that silence means that it was lost."""
+    """An activity sends heartbeats, so that silence means that it was lost."""
+    tells_errors: bool = False
+    """The messages of its errors are for the model."""
 
     @field_validator("kind", mode="before")
     @classmethod
     def _known_kind(cls, value: Any) -> Any:
-        return value if value in ("activity",) else "unknown"
+        return value if value in ("activity", "workflow", "nexus") else "unknown"
 
 
 class PlannedCall(Compact):
