@@ -79,6 +79,8 @@ def entry_lines(entry: Json) -> Iterator[Line]:
                 yield outcome["kind"], f"{outcome['tool']} → {_answer(outcome)}"
             for part in entry.get("parts", []):
                 yield from _request_lines(part)
+        case "handoff":
+            yield "handoff", f"{entry['from']} → {entry['agent']}"
         case "request":
             return
         case "note" if "keep" in entry:
