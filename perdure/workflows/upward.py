@@ -80,7 +80,7 @@ async def _send(state: RunState, told: list[Json]) -> None:
     try:
         await workflow.get_external_workflow_handle(above(state)).signal(REPORT, report)
     except FailureError:
-        workflow.logger.warning("the run above has ended, or can't be told what waits")
+        workflow.logger.info("the run above has ended, or can't be told what waits")
 
 
 async def cancelled(state: RunState) -> None:
