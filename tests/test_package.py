@@ -27,7 +27,8 @@ ARROWS: dict[str, set[str]] = {
     "capabilities": {"contracts", "errors"},
     "checks": {"agent", "capabilities", "contracts", "errors", "schemas", "toolsets"},
     "toolsets": {"contracts", "errors", "agent", "context", "policy", "schemas"},
-    "app": {"agent", "checks", "contracts", "errors", "toolsets"},
+    "delegates": {"agent", "checks", "contracts", "errors", "toolsets"},
+    "app": {"agent", "checks", "contracts", "delegates", "errors", "toolsets"},
     "activities": {
         *("agent", "app", "checks", "context", "contracts", "errors", "payloads", "policy", "schemas", "toolsets"),
     },
