@@ -32,17 +32,17 @@ LONGEST_NAME = 64
 class ToolContract:
     """What a tool takes and gives, for the model and for whoever serves it.
 
-    Raises `DeclarationError` for whatever can't be kept: a name that is no identifier, an empty description, a type that
+    Raises `DeclarationError` for what can't be kept: a name that is no identifier, an empty description, a type that
     doesn't survive JSON.
     """
 
     name: str
-    """An identifier of at most 64 ASCII letters, digits and `_`: it is part of activity types, and a function's name."""
+    """An identifier of at most 64 ASCII letters, digits and `_`: it is part of activity types, and names a function."""
     description: str
     """For the model: what the tool does, when to use it and when not."""
     input_model: type[BaseModel]
-    """The arguments. Unknown ones are refused unless its `model_config` says otherwise (`extra`); models inside it say so
-    themselves."""
+    """The arguments. Unknown ones are refused unless its `model_config` says otherwise (`extra`); models inside it say
+    so themselves."""
     output_model: Any = str
     """What a result is: a model, or any type that Pydantic writes as JSON."""
     version: str = ""
@@ -59,8 +59,8 @@ class ToolContract:
             raise DeclarationError(f"{self._where}: input_model={model!r} must be a BaseModel with a field an argument")
         if secret := write_only(self.input_schema.get("properties")):
             raise DeclarationError(
-                f"{self._where}: the argument {secret!r} is write-only (a secret): written as JSON it becomes asterisks, "
-                "and asterisks are what would run. Pass a reference and look the secret up in the handler."
+                f"{self._where}: the argument {secret!r} is write-only (a secret): written as JSON it becomes "
+                "asterisks, and asterisks are what would run. Pass a reference and look the secret up in the handler."
             )
         _ = self.fields, self.output_schema
 
@@ -68,8 +68,8 @@ class ToolContract:
         name = self.name
         if not (name.isascii() and name.isidentifier() and len(name) <= LONGEST_NAME) or keyword.iskeyword(name):
             raise DeclarationError(
-                f"the contract's name {name!r} must be an identifier of at most {LONGEST_NAME} ASCII letters, digits and "
-                "_, and no keyword of Python"
+                f"the contract's name {name!r} must be an identifier of at most {LONGEST_NAME} ASCII letters, digits "
+                "and _, and no keyword of Python"
             )
 
     @property
@@ -109,12 +109,15 @@ class ToolContract:
         model = self.input_model
         config = ConfigDict(extra=model.model_config.get("extra") or "forbid")
         body = {"model_config": config, "__module__": model.__module__, "__doc__": model.__doc__}
-        return type(model)(model.__name__, (model,), body)
+        make: Any = type(model)
+        return make(model.__name__, (model,), body)
 
     @cached_property
     def args_validator(self) -> Any:
         """Validates arguments, JSON or Python, into a dictionary by their names, as Pydantic AI asks of a tool."""
-        return TypeAdapter(Annotated[self._strict, AfterValidator(self._arguments)]).validator
+        model: Any = self._strict
+        unpacked: Any = Annotated[model, AfterValidator(self._arguments)]
+        return TypeAdapter(unpacked).validator
 
     def _arguments(self, model: BaseModel) -> dict[str, Any]:
         return {name: getattr(model, field) for name, field in self.fields.items()} | (model.model_extra or {})
@@ -149,9 +152,9 @@ class ToolContract:
 
     def _violated(self, problem: str) -> ToolContractViolation:
         version = f" {self.version}" if self.version else ""
+        kind = name_of(self.output_model)
         return ToolContractViolation(
-            f"what serves tool {self.name!r} broke its contract{version}: the result isn't {name_of(self.output_model)}: "
-            f"{problem}"
+            f"what serves tool {self.name!r} broke its contract{version}: the result isn't {kind}: {problem}"
         )
 
     def tool_definition(self, target: Target | None = None) -> ToolDefinition:

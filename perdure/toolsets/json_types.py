@@ -49,6 +49,7 @@ def _members(kind: Any) -> list[Any]:
     """The types of the fields of a model or dataclass."""
     if not isinstance(kind, type):
         return []
+    kind = typing.cast("type[Any]", kind)
     if issubclass(kind, BaseModel):
         return [field.annotation for field in kind.model_fields.values()]
     if not is_dataclass(kind):
