@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypedDict, TypeVar, Unpack, overload
+from typing import Any, TypedDict, TypeVar, Unpack, cast, overload
 
 from pydantic_ai import CallDeferred, FunctionToolset, RunContext
 from pydantic_ai.messages import ToolReturn
@@ -140,5 +140,5 @@ def _checked(contract: ToolContract, result: Any) -> Any:
     """A result that keeps to the contract, also one that a `ToolReturn` wraps. Raises `ToolContractViolation`."""
     if not isinstance(result, ToolReturn):
         return contract.checked_output(result)
-    wrapped: ToolReturn[Any] = result
+    wrapped = cast("ToolReturn[Any]", result)
     return replace(wrapped, return_value=contract.checked_output(wrapped.return_value))

@@ -130,7 +130,7 @@ def _agree(field: Any, hint: Any) -> bool:
 def _fits(given: Any, wanted: Any) -> bool:
     """Whether a value of the one type can be one of the other, as far as two plain classes show it."""
     given, wanted = _plain(given), _plain(wanted)
-    if not isinstance(given, type) or not isinstance(wanted, type) or given is object:
+    if not isinstance(given, type) or not isinstance(wanted, type) or given is object or Any in (given, wanted):
         return True
     if issubclass(given, Mapping):
         return wanted not in SCALARS
