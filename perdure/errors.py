@@ -104,7 +104,7 @@ class ArgumentsNotCarried(NotCarried):
 
 
 class ToolContractViolation(PerdureError):
-    """A handler gave a result that isn't what the contract of its tool says: an error in the program, so the model isn't
+    """What serves a tool gave a result that isn't what its contract says: an error in a program, so the model isn't
     asked to mend it. Not retried, whatever the tool's effect; the run fails. Mend the handler, or the contract."""
 
 

@@ -20,7 +20,7 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 from perdure.contracts import Json, Target, unfit, validation_problems
 from perdure.errors import DeclarationError, ToolContractViolation
 from perdure.schemas import problems
-from perdure.toolsets.json_types import name_of, schema_of, write_only
+from perdure.toolsets.json_types import lost_in, name_of, schema_of, write_only
 from perdure.toolsets.target import metadata_of
 
 CONTRACT = "perdure_contract"
@@ -62,6 +62,8 @@ class ToolContract:
                 f"{self._where}: the argument {secret!r} is write-only (a secret): written as JSON it becomes "
                 "asterisks, and asterisks are what would run. Pass a reference and look the secret up in the handler."
             )
+        if lost := lost_in(model):
+            raise DeclarationError(f"{self._where}: input_model doesn't survive JSON: {lost}")
         _ = self.fields, self.output_schema
 
     def _check_name(self) -> None:

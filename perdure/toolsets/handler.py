@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import NoneType, UnionType
-from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic_ai import RunContext
@@ -14,7 +14,7 @@ from pydantic_ai.messages import ToolReturn
 
 from perdure.errors import DeclarationError
 from perdure.toolsets.contract import ToolContract
-from perdure.toolsets.json_types import name_of, read_once
+from perdure.toolsets.json_types import hints_of, name_of, read_once
 
 NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 SCALARS = (str, bytes, bool, int, float)
@@ -50,7 +50,7 @@ def handler_of(contract: ToolContract, function: Callable[..., Any]) -> Handler:
     target = getattr(function, "func", code)  # of a functools.partial
     if inspect.isgeneratorfunction(target) or inspect.isasyncgenfunction(target):
         raise DeclarationError(f"{where} yields; a tool has one result, so let it return a list")
-    parameters, hints = list(inspect.signature(function).parameters.values()), _hints(target)
+    parameters, hints = list(inspect.signature(function).parameters.values()), hints_of(target)
     takes_ctx = bool(parameters) and _is_context(hints.get(parameters[0].name))
     own = parameters[1:] if takes_ctx else parameters
     takes_model = _takes_model(contract, own, hints)
@@ -59,13 +59,6 @@ def handler_of(contract: ToolContract, function: Callable[..., Any]) -> Handler:
         _check_types(contract, hints, where)
     _check_return(contract, hints, where)
     return Handler(contract, function, takes_ctx, takes_model, inspect.iscoroutinefunction(target))
-
-
-def _hints(function: Any) -> dict[str, Any]:
-    try:
-        return get_type_hints(function)
-    except (NameError, TypeError):  # names that only a type checker knows
-        return {}
 
 
 def _is_context(hint: Any) -> bool:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import collections.abc as abc
 import typing
-from dataclasses import fields, is_dataclass
+from collections.abc import Iterator
+from dataclasses import is_dataclass
 from typing import Any, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, TypeAdapter
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
+from pydantic.fields import FieldInfo
 from pydantic_ai.tools import GenerateToolJsonSchema
 
 from perdure.contracts import Json
@@ -34,28 +36,64 @@ def schema_of(kind: Any, where: str, *, written: bool) -> Json:
         raise DeclarationError(f"{where}: {name_of(kind)} can't be written as JSON and read again: {reason}") from None
 
 
-def read_once(kind: Any, seen: tuple[Any, ...] = ()) -> Any:
+def read_once(kind: Any, *, argument: bool = False) -> Any:
     """The first type in `kind` whose values can be read only once; `None` = there is none."""
-    if kind in seen:
-        return None
+    for inner in _types_in(kind):
+        origin = get_origin(inner) or inner
+        if argument and origin is abc.Iterable:  # Pydantic reads such an argument as it is asked for items
+            return inner
+        if isinstance(origin, type) and issubclass(origin, READ_ONCE):
+            return inner
+    return None
+
+
+def lost_in(kind: Any) -> str:
+    """Which field of a model in `kind` is lost when it is written as JSON and read again; empty = none."""
+    for model in _types_in(kind):
+        if isinstance(model, type) and issubclass(model, BaseModel):
+            for name, field in model.model_fields.items():
+                if field.exclude:
+                    return f"{model.__name__}.{name} is excluded when it is written"
+                if not _same_name(model, name, field):
+                    return f"{model.__name__}.{name} is written under another name than it is read"
+    return ""
+
+
+def _same_name(model: type[BaseModel], name: str, field: FieldInfo) -> bool:
+    """Whether what a field is written as is among what it is read as."""
+    alias = field.validation_alias
+    config = model.model_config
+    read = [name] if alias is None else [alias] if isinstance(alias, str) else getattr(alias, "choices", [])
+    by_name = config.get("validate_by_name") or config.get("populate_by_name")
+    return (field.serialization_alias or name) in [*read, *([name] if by_name else [])]
+
+
+def _types_in(kind: Any, seen: set[type[Any]] | None = None) -> Iterator[Any]:
+    """The type and all that are in it: of its parts, and of the fields of models and dataclasses."""
+    seen = set() if seen is None else seen
+    yield kind
     origin = get_origin(kind) or kind
-    if isinstance(origin, type) and issubclass(origin, READ_ONCE):
-        return kind
-    parts = [*get_args(kind), *_members(origin)]
-    return next((found for part in parts if (found := read_once(part, (*seen, kind))) is not None), None)
+    parts = list(get_args(kind))
+    if isinstance(origin, type) and origin not in seen:
+        seen.add(origin)
+        parts += _members(origin)
+    for part in parts:
+        yield from _types_in(part, seen)
 
 
-def _members(kind: Any) -> list[Any]:
+def _members(kind: type[Any]) -> list[Any]:
     """The types of the fields of a model or dataclass."""
-    if not isinstance(kind, type):
-        return []
-    kind = typing.cast("type[Any]", kind)
     if issubclass(kind, BaseModel):
         return [field.annotation for field in kind.model_fields.values()]
-    if not is_dataclass(kind):
-        return []
-    hints = get_type_hints(kind)
-    return [hints[field.name] for field in fields(kind)]
+    return list(hints_of(kind).values()) if is_dataclass(kind) or typing.is_typeddict(kind) else []
+
+
+def hints_of(described: Any) -> dict[str, Any]:
+    """The types of a function's parameters and result, or of a class's fields; empty where they can't be read."""
+    try:
+        return get_type_hints(described, include_extras=True)
+    except (NameError, TypeError):  # names that only a type checker knows
+        return {}
 
 
 def write_only(schema: Any, path: str = "") -> str | None:
