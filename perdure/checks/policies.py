@@ -39,7 +39,7 @@ def _check_contracts(durable: DurableAgent, pattern: str, tools: dict[str, ToolD
     for name, tool in tools.items():
         if CONTRACT in (tool.metadata or {}) and durable.rule(name) == pattern:
             raise DeclarationError(
-                f"{what}: result=… is for a tool without a contract; that of {name!r} says what it is"
+                f"{what}: result=… is for tools without a contract; that of {name!r} says what it is"
             )
 
 
