@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import threading
 from datetime import date
 from typing import Any
@@ -146,7 +147,7 @@ async def test_s4_24_a_broken_contract_ends_the_run(client: Client, cache: int, 
         return await handler(order)
 
     script = Script(CALL, "never")
-    toolset = served(counted_async if asyncio.iscoroutinefunction(handler) else counted)
+    toolset = served(counted_async if inspect.iscoroutinefunction(handler) else counted)
     async with working(client, shop(script, toolset, effect=effect), cache=cache) as runs:
         handle = await runs.start("shop", "go")
         failure = await failure_of(handle)

@@ -112,6 +112,11 @@ class ContractToolset(FunctionToolset[Any]):
             tool.function_schema, validator=contract.args_validator, return_schema=contract.output_schema
         )
         tool.include_return_schema = contract.include_return_schema
+        known = ToolOptions.__annotations__
+        if unknown := sorted(options.keys() - known.keys()):
+            raise DeclarationError(
+                f"contract {contract.name!r}: options {unknown} are unknown. Known options: {sorted(known)}"
+            )
         for name, value in options.items():
             setattr(tool, name, value)
         tool.metadata = {**(options.get("metadata") or {}), **contract.metadata(target)}
