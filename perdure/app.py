@@ -9,7 +9,8 @@ from typing import Any
 from pydantic_ai.agent import AbstractAgent
 
 from perdure.agent import DurableAgent
-from perdure.checks import check_agent, check_function
+from perdure.checks.agent import check_agent
+from perdure.checks.functions import check_function
 from perdure.contracts import SEARCH_ATTRIBUTES, Notification, Principal, TokenUse
 from perdure.delegates import check_delegates
 from perdure.errors import DeclarationError, UnknownAgent
