@@ -10,6 +10,7 @@ import smolagents
 from PIL import Image
 from pydantic_ai import Agent
 from pydantic_ai.messages import BinaryContent, ToolCallPart, ToolReturnPart
+from smolagents import tool
 from temporalio.client import Client
 
 from perdure import App, DurableAgent, ToolPolicy, current_call
@@ -29,7 +30,7 @@ def ran() -> list[Any]:
     return RAN
 
 
-@smolagents.tool
+@tool
 def weather(city: str, day: str | None = None) -> dict[str, Any]:
     """The weather in a city.
 
@@ -184,7 +185,7 @@ async def test_s3_08_a_setup_that_failed_runs_again(client: Client) -> None:
     assert RAN == ["setup", "setup", "setup", "c"]
 
 
-@smolagents.tool
+@tool
 def leaks(key: str) -> str:
     """Fails.
 
@@ -270,9 +271,9 @@ def test_what_json_cannot_hold_is_refused_at_construction() -> None:
         async def forward(self, size: int) -> Image.Image:  # pyright: ignore[reportIncompatibleMethodOverride]
             raise AssertionError
 
-    for tool, text in ((See(), "'size' is of type 'image'"), (Speak(), "output_type='audio'"), (Later(), "is async")):
+    for bad, text in ((See(), "'size' is of type 'image'"), (Speak(), "output_type='audio'"), (Later(), "is async")):
         with pytest.raises(DeclarationError, match=text):
-            SmolagentsToolset([tool], id="smol")
+            SmolagentsToolset([bad], id="smol")
     for given, text in ((["org/hub-repository"], "is no smolagents.tools.Tool"), ([weather, weather], "same name")):
         with pytest.raises(DeclarationError, match=text):
             SmolagentsToolset(given, id="smol")  # pyright: ignore[reportArgumentType]
