@@ -129,7 +129,9 @@ def ranged(name: str, handle: Any = False) -> BaseTool:
         RAN.append((low, high))
         return high - low
 
-    return StructuredTool.from_function(run, name=name, description="Ranges.", args_schema=Range, handle_validation_error=handle)
+    return StructuredTool.from_function(
+        run, name=name, description="Ranges.", args_schema=Range, handle_validation_error=handle
+    )
 
 
 def say(error: Any) -> str:
@@ -154,7 +156,9 @@ async def test_bad_arguments_are_asked_for_again_in_the_words_of_the_tool(client
     assert [outcome for outcome, _ in found] == ["retried"] * 6 + ["success"]
     texts = [text.removesuffix("\n\nFix the errors and try again.") for _, text in found]
     assert texts[0] == "The arguments are not valid: $: Value error, low is above high"
-    assert texts[1].startswith("The arguments are not valid: $.low: Input should be greater than or equal to 0; $.high: ")
+    assert texts[1].startswith(
+        "The arguments are not valid: $.low: Input should be greater than or equal to 0; $.high: "
+    )
     assert texts[2:4] == ["try again", "2 things are wrong"]
     assert texts[4] == "The arguments are not valid: $.key: 1 is not of type 'string'"
     assert texts[5] == "The arguments are not valid: $.text: 1 is not of type 'string'"
@@ -197,9 +201,7 @@ async def test_s2_25_only_what_a_tool_handles_is_told(client: Client, cache: int
 
 
 @tool
-def whose(
-    key: str, user: Annotated[str, InjectedToolArg], call_id: Annotated[str, InjectedToolCallId]
-) -> str:
+def whose(key: str, user: Annotated[str, InjectedToolArg], call_id: Annotated[str, InjectedToolCallId]) -> str:
     """Whose it is."""
     return f"{user}'s {key} by {call_id}"
 

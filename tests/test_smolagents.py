@@ -178,7 +178,9 @@ async def test_s3_08_a_setup_that_failed_runs_again(client: Client) -> None:
     assert RAN == ["setup", "setup", "b"]
     RAN.clear()
     policy = ToolPolicy(effect="safe", backoff=0.01)
-    async with working(client, an_app(Script({"lookup": {"key": "c"}}, "done"), Lookup(faults=2), lookup=policy)) as runs:
+    async with working(
+        client, an_app(Script({"lookup": {"key": "c"}}, "done"), Lookup(faults=2), lookup=policy)
+    ) as runs:
         handle = await runs.start("clerk", "go")
         await handle.result()
         assert (await activities(handle)).count("tool:lookup") == 1
@@ -246,7 +248,10 @@ async def test_results_reach_the_model_as_in_smolagents(client: Client, cache: i
         told = await answers(handle)
     assert told["c0.1"] == ("success", "3")
     (image,) = [
-        part.content for m in whole for part in m.parts if isinstance(part, ToolReturnPart) and part.tool_name == "paint"
+        part.content
+        for m in whole
+        for part in m.parts
+        if isinstance(part, ToolReturnPart) and part.tool_name == "paint"
     ]
     assert isinstance(image, BinaryContent)
     assert (image.media_type, image.data[:4]) == ("image/png", b"\x89PNG")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -17,6 +18,7 @@ from perdure.contracts import Json
 from perdure.errors import DeclarationError
 from perdure.schemas import check_schema, problems
 
+LOG = logging.getLogger("perdure")
 ANY_OBJECT = SchemaValidator(core_schema.dict_schema(core_schema.str_schema()))
 SAID = (ModelRetry, ToolFailed, ApprovalRequired, CallDeferred, ApplicationError)
 """What a tool raises to say something to the model, or to the run: never taken for a fault."""
@@ -28,8 +30,8 @@ def foreign(
 ) -> Tool[Any]:
     """A tool with arguments of any JSON, as the other library takes them.
 
-    `check(ctx, /, **args)` looks at them once, when the call is planned, and raises `ModelRetry`; `call(ctx, /, **args)`
-    runs it. Both take `ctx` by position alone, since an argument may have any name.
+    `check(ctx, /, **args)` looks at them once, when the call is planned, and raises `ModelRetry`;
+    `call(ctx, /, **args)` runs it. Both take `ctx` by position alone, since an argument may have any name.
     """
     check_schema(schema, where)
     tool: Tool[Any] = Tool.from_schema(call, name, description, schema, takes_ctx=True, args_validator=check)
@@ -45,10 +47,15 @@ def each_of(tools: Iterable[Any], kind: type[Kind], id: str) -> list[Kind]:
             hint = ": it is a list, so put a * before it" if isinstance(tool, list | tuple) else ""
             raise DeclarationError(f"toolset {id!r}: {tool!r} is no {kind.__module__}.{kind.__name__}{hint}")
     found = cast("list[Kind]", given)
-    twice = [name for name, count in Counter(getattr(tool, "name", "") for tool in found).items() if count > 1]
+    twice = [name for name, count in Counter(map(_name, found)).items() if count > 1]
     if twice:
         raise DeclarationError(f"toolset {id!r} has several tools of the same name: {twice}")
     return found
+
+
+def _name(tool: Any) -> str:
+    """The name of a tool, with its namespace where the library knows those."""
+    return getattr(tool, "qualified_name", None) or tool.name
 
 
 def retry_unless_valid(schema: Json, args: Json) -> None:
@@ -69,6 +76,11 @@ def is_repeated() -> bool:
     except LookupError:
         return False
     return call.attempt < call.attempts
+
+
+def log_fault(tool: str, error: Exception) -> None:
+    """Write the whole error to the worker's log, where the model is told in other words."""
+    LOG.error("tool %r: %s", tool, error, exc_info=error)
 
 
 def one_or_list(items: Sequence[Any]) -> Any:

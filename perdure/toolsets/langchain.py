@@ -29,20 +29,23 @@ SYNC_ONLY = (BaseTool._arun, StructuredTool._arun, SingleInputTool._arun)
 class LangChainToolset(FunctionToolset[Any]):
     """Tools of LangChain: functions with `@tool`, `StructuredTool`, `Tool`, subclasses of `BaseTool`.
 
-    Async where the tool is, else in a thread. Arguments are validated by its `args_schema` when the call is planned, and
-    by LangChain again when it runs. `inject` gives arguments that LangChain hides from the model: by name, a function
-    of the `RunContext`, called on the worker once for the plan and once for the call; its values aren't written to
-    history. `InjectedToolCallId` needs none.
+    Async where the tool is, else in a thread. Arguments are validated by its `args_schema` when the call is planned,
+    and by LangChain again when it runs. `inject` gives arguments that LangChain hides from the model: by name, a
+    function of the `RunContext`, called on the worker once for the plan and once for the call; its values aren't
+    written to history. `InjectedToolCallId` needs none.
 
     Raises:
-        DeclarationError: for what isn't a tool, hidden arguments without `inject`, `return_direct`, Pydantic v1 schemas.
+        DeclarationError: for what isn't a tool, hidden arguments without `inject`, `return_direct`, and schemas of
+            Pydantic v1.
     """
 
     def __init__(self, tools: Iterable[BaseTool], *, id: str, inject: Mapping[str, Inject] | None = None) -> None:
         given = each_of(tools, BaseTool, id)
         known = {name for tool in given for name in _hidden(tool)}
         if unknown := sorted(set(inject or {}) - known):
-            raise DeclarationError(f"toolset {id!r}: no tool has the injected arguments {unknown}. Known: {sorted(known)}")
+            raise DeclarationError(
+                f"toolset {id!r}: no tool has the injected arguments {unknown}. Known: {sorted(known)}"
+            )
         super().__init__([_adapted(tool, id, inject or {}) for tool in given], id=id)
 
 
@@ -54,7 +57,7 @@ def _adapted(tool: BaseTool, id: str, inject: Mapping[str, Inject]) -> Tool[Any]
     def injected(ctx: RunContext[Any], args: Json) -> Json:
         if own := sorted(set(args) & hidden):
             refuse_arguments(f"{own} can't be given")
-        ids = {name: ctx.tool_call_id for name in _of_the_call(tool)}
+        ids = dict.fromkeys(_of_the_call(tool), ctx.tool_call_id)
         return args | ids | {name: inject[name](ctx) for name in hidden & set(inject)}
 
     def check(ctx: RunContext[Any], /, **args: Any) -> None:

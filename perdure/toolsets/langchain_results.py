@@ -20,7 +20,7 @@ MAX_ARTIFACT = 65_536
 
 
 def result_of(name: str, message: Any) -> ToolReturn[Any]:
-    """The content for the model, with the artifact beside it. Raises `ToolFailed` for an error that the tool handled."""
+    """The content for the model, with the artifact beside it. Raises `ToolFailed` for an error the tool handled."""
     if not isinstance(message, ToolMessage):
         raise NotCarried(f"tool {name!r} returned {type(message).__name__}, which only LangGraph can do something with")
     if message.status == "error":

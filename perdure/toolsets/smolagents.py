@@ -15,7 +15,7 @@ from pydantic_ai.exceptions import ToolFailed
 from perdure.contracts import Json
 from perdure.errors import DeclarationError
 from perdure.schemas import check_schema
-from perdure.toolsets.foreign import SAID, each_of, foreign, is_repeated, retry_unless_valid
+from perdure.toolsets.foreign import SAID, each_of, foreign, is_repeated, log_fault, retry_unless_valid
 
 try:
     import smolagents
@@ -49,14 +49,14 @@ def _adapted(tool: smolagents.Tool, id: str) -> Tool[Any]:
     schema = _schema(tool)
     ready = _Ready(tool)
 
-    def check(ctx: RunContext[Any], /, **args: Any) -> None:
+    def check(_ctx: RunContext[Any], /, **args: Any) -> None:
         try:
             validate_tool_arguments(tool, args)
         except (TypeError, ValueError) as error:
             raise ModelRetry(str(error)) from None
         retry_unless_valid(schema, args)
 
-    def call(ctx: RunContext[Any], /, **args: Any) -> Any:
+    def call(_ctx: RunContext[Any], /, **args: Any) -> Any:
         ready.wait()
         return _result(tool, tool(**_with_nulls(tool, args)))
 
@@ -130,6 +130,7 @@ class _Ready:
             except Exception as error:
                 if isinstance(error, SAID) or is_repeated():
                     raise
+                log_fault(self._tool.name, error)
                 raise ToolFailed(f"The tool was not run: its setup failed with {type(error).__name__}.") from error
             self._tool.is_initialized = True
 
