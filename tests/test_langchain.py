@@ -211,7 +211,7 @@ async def test_injected_arguments_are_not_the_models_to_give(client: Client, cac
         return ctx.deps["user"]
 
     script = Script({"whose": {"key": "a", "user": "root"}}, {"whose": {"key": "a"}}, "done")
-    found, handle = await told(client, an_app(script, whose, inject={"user": user}), cache)
+    found, _ = await told(client, an_app(script, whose, inject={"user": user}), cache)
     assert found[0][0] == "retried"
     assert "['user'] can't be given" in found[0][1]
     assert found[1] == ("success", "ann's a by c1.0")

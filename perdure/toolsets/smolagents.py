@@ -18,9 +18,9 @@ from perdure.schemas import check_schema
 from perdure.toolsets.foreign import SAID, each_of, foreign, is_repeated, log_fault, retry_unless_valid
 
 try:
-    import smolagents
     from PIL.Image import Image
     from smolagents.agent_types import AgentImage, AgentType
+    from smolagents.tools import Tool as SmolTool
     from smolagents.tools import validate_tool_arguments
 except ImportError as error:
     raise ImportError("perdure.toolsets.smolagents needs smolagents: pip install 'perdure[smolagents]'") from error
@@ -39,11 +39,11 @@ class SmolagentsToolset(FunctionToolset[Any]):
         DeclarationError: for what isn't a tool, and for an argument or result that JSON can't hold.
     """
 
-    def __init__(self, tools: Iterable[smolagents.Tool], *, id: str) -> None:
-        super().__init__([_adapted(tool, id) for tool in each_of(tools, smolagents.Tool, id)], id=id)
+    def __init__(self, tools: Iterable[SmolTool], *, id: str) -> None:
+        super().__init__([_adapted(tool, id) for tool in each_of(tools, SmolTool, id)], id=id)
 
 
-def _adapted(tool: smolagents.Tool, id: str) -> Tool[Any]:
+def _adapted(tool: SmolTool, id: str) -> Tool[Any]:
     where = f"toolset {id!r}: tool {tool.name!r}"
     _refuse(tool, where)
     schema = _schema(tool)
@@ -68,7 +68,7 @@ def _adapted(tool: smolagents.Tool, id: str) -> Tool[Any]:
     return adapted
 
 
-def _refuse(tool: smolagents.Tool, where: str) -> None:
+def _refuse(tool: SmolTool, where: str) -> None:
     """Raise `DeclarationError` for what can't be carried."""
     for name, content in tool.inputs.items():
         if bad := [one for one in _types(content) if one in NO_JSON]:
@@ -87,7 +87,7 @@ def _types(content: Json) -> list[str]:
     return [declared] if isinstance(declared, str) else list(declared)
 
 
-def _schema(tool: smolagents.Tool) -> Json:
+def _schema(tool: SmolTool) -> Json:
     """The JSON Schema of the arguments. In smolagents `nullable` means "may be null or left out"."""
     required = [name for name, content in tool.inputs.items() if not content.get("nullable")]
     properties = {name: _property(content) for name, content in tool.inputs.items()}
@@ -113,7 +113,7 @@ def _property(content: Any) -> Any:
 class _Ready:
     """That a tool's `setup()` has run: once, whatever number of threads waits for it."""
 
-    def __init__(self, tool: smolagents.Tool) -> None:
+    def __init__(self, tool: SmolTool) -> None:
         self._tool = tool
         self._lock = threading.Lock()
 
@@ -135,14 +135,14 @@ class _Ready:
             self._tool.is_initialized = True
 
 
-def _with_nulls(tool: smolagents.Tool, args: Json) -> Json:
+def _with_nulls(tool: SmolTool, args: Json) -> Json:
     """The arguments, with null for what is nullable, was left out, and has no default in `forward`."""
     parameters = inspect.signature(tool.forward).parameters
     needed = [name for name in tool.inputs if name not in args and name in parameters]
     return {**args, **{name: None for name in needed if parameters[name].default is inspect.Parameter.empty}}
 
 
-def _result(tool: smolagents.Tool, value: Any) -> Any:
+def _result(tool: SmolTool, value: Any) -> Any:
     """The result as a model can read it: smolagents' own wrappers taken off, an image as a PNG."""
     if tool.output_type == "image":
         value = AgentImage(value)  # smolagents takes a path and bytes for one, too
