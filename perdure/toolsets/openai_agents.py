@@ -11,6 +11,7 @@ from typing import Any
 from pydantic_ai import ApprovalRequired, FunctionToolset, RunContext, Tool
 from pydantic_ai.tools import ToolDefinition
 
+from perdure.schemas import check_schema
 from perdure.toolsets.foreign import each_of, foreign, retry_unless_valid
 
 try:
@@ -46,6 +47,8 @@ class OpenAIAgentsToolset(FunctionToolset[Any]):
 
 
 def _adapted(tool: FunctionTool, id: str) -> Tool[Any]:
+    where = f"toolset {id!r}: tool {tool.qualified_name!r}"
+    check_schema(tool.params_json_schema, where)
     schema = copy.deepcopy(tool.params_json_schema)
     invocation = Invocation(tool)
 
@@ -59,7 +62,6 @@ def _adapted(tool: FunctionTool, id: str) -> Tool[Any]:
             raise ApprovalRequired  # what it depends on has changed since the call was planned
         return await invocation.run(ctx, args)
 
-    where = f"toolset {id!r}: tool {tool.qualified_name!r}"
     adapted = foreign(_shown_name(tool), tool.description, schema, call, check, where)
     adapted.strict = tool.strict_json_schema
     adapted.requires_approval = tool.needs_approval is True
