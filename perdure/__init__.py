@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from perdure.contracts import ExternalCall, Limits, Notification, Principal, RunRequest, RunResult, TokenUse
     from perdure.errors import DeclarationError, NotAllowed, PerdureError
     from perdure.policy import Approval, ToolPolicy
+    from perdure.queues import TaskQueue
 
 __all__ = [
     "App",
@@ -29,6 +30,7 @@ __all__ = [
     "Principal",
     "RunRequest",
     "RunResult",
+    "TaskQueue",
     "TokenUse",
     "ToolPolicy",
     "current_call",
@@ -49,6 +51,7 @@ _HOMES = {
     "PerdureError": "errors",
     "RunRequest": "contracts",
     "RunResult": "contracts",
+    "TaskQueue": "queues",
     "TokenUse": "contracts",
     "ToolPolicy": "policy",
     "current_call": "context",

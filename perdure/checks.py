@@ -65,7 +65,7 @@ def _tools(toolset: AbstractToolset[Any]) -> dict[str, ToolDefinition] | None:
         case FunctionToolset():
             return {name: tool.tool_def for name, tool in toolset.tools.items()}
         case ExternalToolset():
-            return {definition.name: definition for definition in toolset.tool_defs}
+            return {definition.name: replace(definition, kind="external") for definition in toolset.tool_defs}
         case CombinedToolset():
             parts = [_tools(part) for part in toolset.toolsets]
             return None if None in parts else {name: tool for part in parts for name, tool in (part or {}).items()}

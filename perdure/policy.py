@@ -133,11 +133,11 @@ class ToolPolicy:
     heartbeat: float | timedelta = 30.0
     """After this much silence of the worker the attempt is lost. Shorter makes a server restart lose attempts."""
     schedule_to_start: float | timedelta | None = None
-    """Time to find a worker; `None` = waits. Set it where a queue of its own may have no worker."""
+    """Time to find a worker that has room; `None` = waits. Set it where a queue of its own may have no worker."""
     cancel_grace: float | timedelta = 3.0
     """Time a cancelled tool has to end before it is given up."""
     task_queue: str | None = None
-    """A queue of its own, served by a worker with the same `App`; `None` = the run's."""
+    """A queue of its own, declared with its limits in `App(task_queues=…)`; `None` = the run's."""
     max_result_bytes: int | None = None
     """Bytes that a result may have, as the model would read it. `None`: 1.5 MB as JSON. Up to 8 MB; more than 1.5 MB
     needs a payload store (`PERDURE_PAYLOADS`)."""
