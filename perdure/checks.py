@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any, cast
@@ -25,6 +25,7 @@ from perdure.capabilities import check_capabilities
 from perdure.errors import DeclarationError
 from perdure.schemas import check_schema, check_type
 from perdure.toolsets.read_result import read_result
+from perdure.toolsets.target import target_of
 
 TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """What every provider accepts as the name of a tool."""
@@ -150,10 +151,22 @@ def _check_policies(durable: DurableAgent, where: str) -> None:
             raise DeclarationError(f"{where}: the tool name {name!r} is not 1 to 64 of A-Z, a-z, 0-9, _ and -")
     for pattern, policy in durable.policies.items():
         check_function(f"{where}: policy {pattern!r}: dispatch", policy.dispatch, 1)
+        if policy.breaker is not None:
+            _check_breaker(durable, pattern, tools)
         if policy.result is not None:
             check_type(policy.result, f"{where}: policy {pattern!r}: result")
         if complete and not any(fnmatchcase(name, pattern) for name in names):
             raise DeclarationError(f"{where}: policy {pattern!r} matches no tool. Known tools: {names}")
+
+
+def _check_breaker(durable: DurableAgent, pattern: str, tools: Mapping[str, ToolDefinition]) -> None:
+    """A breaker is kept by the worker that runs the tool: one that runs elsewhere has none."""
+    matching = [tool for name, tool in tools.items() if durable.rule(name) == pattern]
+    if matching and all(tool.kind == "external" or target_of(tool) is not None for tool in matching):
+        raise DeclarationError(
+            f"agent {durable.name!r}: policy {pattern!r}: breaker={durable.policies[pattern].breaker!r} has no effect: "
+            f"{[tool.name for tool in matching]} don't run on a worker of the agent"
+        )
 
 
 def _check_reader(durable: DurableAgent, where: str) -> None:
