@@ -21,6 +21,7 @@ ARROWS: dict[str, set[str]] = {
     "workflows": {"contracts", "errors"},
     "schemas": {"contracts", "errors"},
     "policy": {"contracts", "errors"},
+    "queues": {"agent", "checks", "errors", "toolsets"},
     "agent": {"contracts", "errors", "policy"},
     "tokens": {"contracts", "errors"},
     "webhook": {"contracts", "errors"},
@@ -28,14 +29,14 @@ ARROWS: dict[str, set[str]] = {
     "checks": {"agent", "capabilities", "contracts", "errors", "schemas", "toolsets"},
     "toolsets": {"contracts", "errors", "agent", "context", "policy", "schemas"},
     "delegates": {"agent", "checks", "contracts", "errors", "toolsets"},
-    "app": {"agent", "checks", "contracts", "delegates", "errors", "toolsets"},
+    "app": {"agent", "checks", "contracts", "delegates", "errors", "queues", "toolsets"},
     "activities": {
         *("agent", "app", "checks", "context", "contracts", "errors", "payloads", "policy", "schemas", "toolsets"),
     },
     "payloads": {"contracts", "errors"},
     "converter": {"contracts", "errors", "payloads"},
     "client": {"contracts", "converter", "errors"},
-    "worker": {"activities", "agent", "app", "cli", "contracts", "converter", "errors", "workflows"},
+    "worker": {"activities", "agent", "app", "cli", "contracts", "converter", "errors", "queues", "workflows"},
 }
 """What each part may import of perdure, beside itself. `cli` and `__init__` may import everything, lazily."""
 WORKFLOW_IMPORTS = {"temporalio", "perdure", *sys.stdlib_module_names}

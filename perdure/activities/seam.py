@@ -24,6 +24,7 @@ from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 from pydantic_core import SchemaValidator, core_schema
 
+from perdure.activities.breaker import Health, health_of
 from perdure.schemas import problems
 
 ANY_OBJECT = SchemaValidator(core_schema.dict_schema(core_schema.str_schema()))
@@ -76,6 +77,8 @@ class Seam(AbstractCapability[Any]):
     """The answer as every hook has left it; absent where one refused it."""
     began: bool = False
     """Whether the tool itself has begun to run."""
+    health: Health = "unclear"
+    """What the tool's run says of it: see `breaker`."""
     request: ModelRequestContext | None = None
 
     def get_ordering(self) -> CapabilityOrdering:
@@ -145,7 +148,13 @@ class _SeamToolset(WrapperToolset[Any]):
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
     ) -> Any:
         self.seam.began = True
-        return await super().call_tool(name, tool_args, ctx, tool)
+        try:
+            result = await super().call_tool(name, tool_args, ctx, tool)
+        except Exception as error:
+            self.seam.health = health_of(error)
+            raise
+        self.seam.health = "well"
+        return result
 
     def _seen(self, tool: ToolsetTool[Any], ctx: RunContext[Any]) -> ToolsetTool[Any]:
         if not self.seam.collect:

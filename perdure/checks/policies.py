@@ -23,6 +23,8 @@ def check_policies(durable: DurableAgent, where: str) -> None:
     for pattern, policy in durable.policies.items():
         what = f"{where}: policy {pattern!r}"
         check_function(f"{what}: dispatch", policy.dispatch, 1)
+        if policy.breaker is not None:
+            _check_breaker(durable, pattern, tools)
         if policy.result is not None:
             check_type(policy.result, f"{what}: result")
             _check_contracts(durable, pattern, tools, what)
@@ -34,6 +36,16 @@ def check_policies(durable: DurableAgent, where: str) -> None:
             raise DeclarationError(
                 f"{what} never applies: {matched} have {others}. An exact name wins, then the first pattern that fits"
             )
+
+
+def _check_breaker(durable: DurableAgent, pattern: str, tools: dict[str, ToolDefinition]) -> None:
+    """A breaker is kept by the worker that runs the tool: one that runs elsewhere has none."""
+    matching = [tool for name, tool in tools.items() if durable.rule(name) == pattern]
+    if matching and all(tool.kind == "external" or target_of(tool) is not None for tool in matching):
+        raise DeclarationError(
+            f"agent {durable.name!r}: policy {pattern!r}: breaker={durable.policies[pattern].breaker!r} has no effect: "
+            f"{[tool.name for tool in matching]} don't run on a worker of the agent"
+        )
 
 
 def check_targets(durable: DurableAgent, where: str) -> None:
