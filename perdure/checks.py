@@ -24,6 +24,7 @@ from perdure.agent import DurableAgent
 from perdure.capabilities import check_capabilities
 from perdure.errors import DeclarationError
 from perdure.schemas import check_schema, check_type
+from perdure.searching import check_search
 from perdure.toolsets.read_result import read_result
 
 TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -45,6 +46,7 @@ def check_agent(durable: DurableAgent) -> None:
         _check_toolset(toolset, where)
     _check_policies(durable, where)
     _check_reader(durable, where)
+    check_search(durable, where)
     _check_params(durable, where)
 
 
