@@ -24,7 +24,7 @@ from perdure.agent import DurableAgent
 from perdure.capabilities import check_capabilities
 from perdure.errors import DeclarationError
 from perdure.schemas import check_schema, check_type
-from perdure.searching import check_search
+from perdure.searching import check_search, lookups
 from perdure.toolsets.read_result import read_result
 
 TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -154,7 +154,7 @@ def _check_policies(durable: DurableAgent, where: str) -> None:
         check_function(f"{where}: policy {pattern!r}: dispatch", policy.dispatch, 1)
         if policy.result is not None:
             check_type(policy.result, f"{where}: policy {pattern!r}: result")
-        if complete and not any(fnmatchcase(name, pattern) for name in names):
+        if complete and not any(fnmatchcase(name, pattern) for name in [*names, *lookups(durable)]):
             raise DeclarationError(f"{where}: policy {pattern!r} matches no tool. Known tools: {names}")
 
 

@@ -41,10 +41,22 @@ def check_search(durable: DurableAgent, where: str) -> None:
     _check_models(durable, where)
 
 
-def _the_search(durable: DurableAgent, where: str) -> ToolSearch[Any]:
+def lookups(durable: DurableAgent) -> list[str]:
+    """The tools that Pydantic AI adds to the agent's own; a policy may be for them."""
+    parts = [listed(toolset) for toolset in durable.agent.toolsets]
+    hidden = None in parts or any(tool.defer_loading for part in parts for tool in part or [])
+    deferred = any(capability.defer_loading is True for capability in _capabilities(durable))
+    return [SEARCH] * hidden + ["load_capability"] * deferred
+
+
+def _capabilities(durable: DurableAgent) -> list[AbstractCapability[Any]]:
     found: list[AbstractCapability[Any]] = []
     durable.agent.root_capability.apply(found.append)
-    searches = [capability for capability in found if isinstance(capability, ToolSearch)]
+    return found
+
+
+def _the_search(durable: DurableAgent, where: str) -> ToolSearch[Any]:
+    searches = [capability for capability in _capabilities(durable) if isinstance(capability, ToolSearch)]
     if len(searches) > 1:
         raise DeclarationError(f"{where} has {len(searches)} ToolSearch capabilities: a model is offered one search")
     return searches[0] if searches else ToolSearch()
@@ -59,7 +71,7 @@ def _check_names(durable: DurableAgent, tools: list[ToolDefinition], where: str)
     for tool in tools:
         if named[tool.name] > 1 and namespace_of(tool) is not None:
             raise DeclarationError(
-                f"{where}: two tools are named {tool.name!r}, one of them in namespace {namespace_of(tool)!r}; rename it"
+                f"{where}: two tools are named {tool.name!r}, one in the namespace {namespace_of(tool)!r}; rename it"
             )
     if both := sorted(set(spaces) & set(named)):
         raise DeclarationError(f"{where}: {both[0]!r} is a namespace and a tool: a search by that name means one")

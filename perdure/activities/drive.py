@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from pydantic_ai import CallToolsNode, DeferredToolResults, ModelRequestNode
 from pydantic_ai.capabilities import AbstractCapability
-from pydantic_ai.messages import ModelMessage, ModelRequestPart
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequestPart,
+    ModelResponse,
+    NativeToolCallPart,
+    NativeToolReturnPart,
+    ToolCallPart,
+)
 from pydantic_ai.models import Model
 from pydantic_ai.result import FinalResult
 from pydantic_ai.run import AgentRun
@@ -100,6 +107,14 @@ async def opened(
         if here.conversation.established is not None:
             deps.established_tool_names = set(here.conversation.established)
         yield run
+
+
+def only_call(response: ModelResponse, tool_call_id: str, args: Any) -> ModelResponse:
+    """The response with only one of its calls, with `args` as its arguments, and with what the provider's own tools
+    did: its search may have found the tool that is called."""
+    call = next(part for part in response.parts if isinstance(part, ToolCallPart) and part.tool_call_id == tool_call_id)
+    native = [part for part in response.parts if isinstance(part, NativeToolCallPart | NativeToolReturnPart)]
+    return replace(response, parts=[*native, replace(call, args=args)])
 
 
 async def at_calls(here: Place, run: AgentRun[Any, Any]) -> CallToolsNode[Any, Any]:
