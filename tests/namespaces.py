@@ -8,13 +8,14 @@ from typing import Any
 from pydantic_ai import Agent, FunctionToolset
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.profiles import ModelProfile
 from pydantic_ai.toolsets import AbstractToolset
 
 from perdure import App, DurableAgent
 from perdure.toolsets.namespace import namespace
 from tests.scripts import Script, Turn
 
-LOCAL: Any = {"supported_native_tools": frozenset()}
+LOCAL = ModelProfile(supported_native_tools=frozenset())
 """The profile of a model whose provider runs no tools: Pydantic AI offers it `search_tools`."""
 SPACES = {
     "billing": ("Invoices, refunds and payments.", ["invoice", "refund"]),
@@ -26,7 +27,7 @@ SPACES = {
 class Searching(Script):
     """A script for a model that searches with `search_tools`, or as its profile says."""
 
-    def __init__(self, *turns: Turn, profile: Any = None) -> None:
+    def __init__(self, *turns: Turn, profile: ModelProfile | None = None) -> None:
         super().__init__(*turns)
         self.profile = LOCAL if profile is None else profile
 

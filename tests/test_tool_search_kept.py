@@ -15,6 +15,7 @@ from pydantic_ai.messages import (
     ToolCallPart,
 )
 from pydantic_ai.native_tools._tool_search import ToolSearchTool
+from pydantic_ai.profiles import ModelProfile
 from temporalio.client import Client
 
 from perdure.toolsets.search import by_namespace
@@ -24,7 +25,7 @@ from tests.namespaces import Searching, office, search
 from tests.sessions import SESSION, answered, closed, runs_of
 
 BILLING = ["billing_invoice", "billing_refund", "look"]
-NATIVE: Any = {"supported_native_tools": frozenset({ToolSearchTool}), "tool_deferral_mode": "with_tool_search"}
+NATIVE = ModelProfile(supported_native_tools=frozenset({ToolSearchTool}), tool_deferral_mode="with_tool_search")
 """The profile of a model whose provider searches itself, in tools that it was sent with `defer_loading`."""
 
 
@@ -60,7 +61,7 @@ async def test_s2_14_what_was_found_is_kept_by_continue_as_new(rolling_client: C
 
 async def test_s2_14_what_was_found_is_kept_for_later_turns(rolling_client: Client, cache: int) -> None:
     ran: list[str] = []
-    looks = [{"look": {}} for _ in range(4)]
+    looks: list[dict[str, Any]] = [{"look": {}}] * 4
     script = Searching(search("billing"), "found", *looks, "looked", {"billing_refund": {}}, "refunded")
     async with working(rolling_client, office(script, ran), cache=cache) as runs:
         handle = await runs.start("office", **SESSION)
@@ -123,14 +124,8 @@ async def test_s2_14_what_a_provider_found_is_kept_by_continue_as_new_and_compac
     rolling_client: Client, cache: int
 ) -> None:
     ran: list[str] = []
-    counted = counting(10, lambda n: {"billing_refund": {"n": n}})
-
-    def first(found: Any, info: Any) -> Any:
-        answer = counted.turns[0](found, info)  # pyright: ignore[reportCallIssue, reportUnknownVariableType]
-        again = any(isinstance(part, ToolCallPart) for message in found for part in message.parts)
-        return answer if again else ModelResponse(parts=[*searched("billing_refund"), *answer.parts])
-
-    script = Searching(*[first] * 11, profile=NATIVE)
+    first = [*searched("billing_refund"), ToolCallPart("billing_refund", {"n": 1}, tool_call_id="id1")]
+    script = Searching(first, *counting(10, lambda n: {"billing_refund": {"n": n}}).turns[1:], profile=NATIVE)
     async with working(rolling_client, office(script, ran, **compacted()), cache=cache) as runs:
         handle = await runs.start("office", "go")
         assert (await handle.result())["output"] == "done"

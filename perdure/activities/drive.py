@@ -27,6 +27,7 @@ from temporalio import activity
 
 from perdure.activities.carry import run_usage
 from perdure.activities.counted import usage_limits
+from perdure.activities.listing import usable
 from perdure.activities.runtime import Runtime
 from perdure.activities.transcript import Conversation
 from perdure.agent import DurableAgent
@@ -84,20 +85,23 @@ async def opened(
     `run.ctx` is used for the seeds alone; what is touched there is pinned by tests/test_pydantic_ai_contract.py.
     """
     agent = here.durable.agent
-    async with agent.iter(
-        prompt,
-        message_history=list(messages),
-        deferred_tool_results=decision,
-        model=here.model,
-        deps=here.deps,
-        usage=here.usage,
-        usage_limits=usage_limits(here.model, here.request_input_tokens),
-        model_settings=NO_PROVIDER_RETRIES,
-        conversation_id=activity.info().workflow_id,
-        run_id=here.run_id,
-        capabilities=capabilities,
-        infer_name=False,
-    ) as run:
+    async with (
+        usable(agent, here.model, messages),
+        agent.iter(
+            prompt,
+            message_history=list(messages),
+            deferred_tool_results=decision,
+            model=here.model,
+            deps=here.deps,
+            usage=here.usage,
+            usage_limits=usage_limits(here.model, here.request_input_tokens),
+            model_settings=NO_PROVIDER_RETRIES,
+            conversation_id=activity.info().workflow_id,
+            run_id=here.run_id,
+            capabilities=capabilities,
+            infer_name=False,
+        ) as run,
+    ):
         state, deps = run.ctx.state, run.ctx.deps
         state.run_step = here.step - 1
         state.output_retries_used = here.retries.output

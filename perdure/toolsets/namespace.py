@@ -7,6 +7,9 @@ that every strategy of its `ToolSearch` finds them, a provider's search and an e
 from __future__ import annotations
 
 import re
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -23,6 +26,8 @@ DESCRIPTION = "namespace_description"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
 
 Tools = dict[str, ToolsetTool[Any]]
+
+_ONLY: ContextVar[frozenset[str] | None] = ContextVar("only", default=None)
 
 
 def namespace(toolset: AbstractToolset[Any], *, name: str, description: str, hidden: bool = True) -> Namespace:
@@ -59,11 +64,20 @@ class Namespace(PrefixedToolset[Any]):
         """The tools under their new names. Runs for each model request and each call."""
         source = _source(self.wrapped)
         if source is None:
-            return await self._made(ctx)
+            return self._usable(await self._made(ctx), ctx)
         made_of = (ctx.max_retries, source)
         if self._listed is None or self._listed[0] != made_of:
             self._listed = made_of, await self._made(ctx)
-        return dict(self._listed[1])
+        return self._usable(self._listed[1], ctx)
+
+    def _usable(self, tools: Tools, ctx: RunContext[Any]) -> Tools:
+        """What of the tools is listed, see `only`, and a first hidden one, so that the search is offered."""
+        names = _ONLY.get()
+        if names is None:
+            return dict(tools)
+        wanted = names | ctx.discovered_tool_names
+        hidden = [name for name, tool in tools.items() if tool.tool_def.defer_loading and name not in wanted]
+        return {name: tool for name, tool in tools.items() if name not in hidden[1:]}
 
     async def _made(self, ctx: RunContext[Any]) -> Tools:
         tools = await super().get_tools(ctx)
@@ -79,6 +93,21 @@ class Namespace(PrefixedToolset[Any]):
             defer_loading=self.hidden or tool.defer_loading,
             toolset_id=tool.toolset_id or self.id,
         )
+
+
+@contextmanager
+def only(names: Iterable[str]) -> Generator[None]:
+    """While entered, namespaces list of their hidden tools those that were found, and these."""
+    token = _ONLY.set(frozenset(names))
+    try:
+        yield
+    finally:
+        _ONLY.reset(token)
+
+
+def lists_only() -> bool:
+    """Whether `only` is entered."""
+    return _ONLY.get() is not None
 
 
 def _source(toolset: AbstractToolset[Any]) -> list[Any] | None:
