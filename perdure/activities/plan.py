@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from pydantic_ai import DeferredToolRequests
 from pydantic_ai.messages import ModelResponse, ToolCallPart
+from pydantic_ai.tools import ToolDefinition
 
 from perdure.activities.carry import canonical_args
 from perdure.activities.faults import log_error
@@ -19,6 +20,8 @@ from perdure.toolsets.read_result import is_reader
 from perdure.toolsets.target import result_of, target_of
 
 KEY_DIGITS = 8
+LOOKUPS = ("tool-search", "capability-load")
+"""Kinds of Pydantic AI's own tools: `search_tools`, whatever its strategy, and `load_capability`."""
 
 
 async def planned_calls(
@@ -107,7 +110,7 @@ def _planned(
         tool_call_id=call.tool_call_id,
         tool=call.tool_name,
         args=args,
-        options=_of_reader(durable, call.tool_name, options) if is_reader(tool.tool_def) else options,
+        options=_of_our_own(durable, tool.tool_def, options),
         wait=seconds(policy.wait),
         dispatch=policy.dispatch is not None,
         checked=policy.result is not None or result_of(tool.tool_def) is not None,
@@ -121,10 +124,14 @@ def of_target(options: CallOptions) -> CallOptions:
     return options.model_copy(update={"start_to_close": options.timeout or UNTIMED_START_TO_CLOSE})
 
 
-def _of_reader(durable: DurableAgent, name: str, options: CallOptions) -> CallOptions:
-    """The options of `read_result`: `safe` unless a policy is for it; its pages are bounded, so they aren't kept."""
-    own = options if durable.rule(name) else READER.options(sequential=options.sequential)
-    return own.model_copy(update={"max_result_bytes": None, "large_result": ""})
+def _of_our_own(durable: DurableAgent, tool: ToolDefinition, options: CallOptions) -> CallOptions:
+    """The options of tools that are no user's. They only look: `safe` unless a policy is for them."""
+    if not is_reader(tool) and tool.tool_kind not in LOOKUPS:
+        return options
+    own = options if durable.rule(tool.name) else READER.options(sequential=options.sequential)
+    if not is_reader(tool):
+        return own
+    return own.model_copy(update={"max_result_bytes": None, "large_result": ""})  # its pages are bounded
 
 
 def key_of(place: str, tool: str, args: Any) -> str:

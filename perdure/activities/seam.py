@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pydantic_ai import DeferredToolRequests, DeferredToolResults, RunContext
-from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering, WrapToolValidateHandler
+from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering, ToolSearch, WrapToolValidateHandler
 from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, ModelRetry
 from pydantic_ai.messages import ModelResponse, ToolCallPart
 from pydantic_ai.models import ModelRequestContext
@@ -82,8 +82,9 @@ class Seam(AbstractCapability[Any]):
     request: ModelRequestContext | None = None
 
     def get_ordering(self) -> CapabilityOrdering:
-        """Outermost: it sees tools, arguments and responses as every other capability has left them."""
-        return CapabilityOrdering(position="outermost")
+        """Outermost: it sees tools, arguments and responses as every other capability has left them, and the search for
+        hidden tools, which Pydantic AI puts outermost too, as one more tool."""
+        return CapabilityOrdering(position="outermost", wraps=[ToolSearch])
 
     def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
         return _SeamToolset(toolset, seam=self)

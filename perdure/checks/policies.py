@@ -12,6 +12,7 @@ from perdure.checks.functions import check_function
 from perdure.checks.known import every, static_tools
 from perdure.errors import DeclarationError
 from perdure.schemas import check_type
+from perdure.searching import lookups
 from perdure.toolsets.contract import CONTRACT
 from perdure.toolsets.read_result import read_result
 from perdure.toolsets.target import check_policy, target_of
@@ -28,7 +29,7 @@ def check_policies(durable: DurableAgent, where: str) -> None:
         if policy.result is not None:
             check_type(policy.result, f"{what}: result")
             _check_contracts(durable, pattern, tools, what)
-        matched = [name for name in tools if fnmatchcase(name, pattern)]
+        matched = [name for name in [*tools, *lookups(durable)] if fnmatchcase(name, pattern)]
         if complete and not matched:
             raise DeclarationError(f"{what} matches no tool. Known tools: {list(tools)}")
         if complete and all(durable.rule(name) != pattern for name in matched):
