@@ -26,7 +26,7 @@ ARROWS: dict[str, set[str]] = {
     "webhook": {"contracts", "errors"},
     "capabilities": {"contracts", "errors"},
     "checks": {"agent", "capabilities", "contracts", "errors", "schemas", "toolsets"},
-    "toolsets": {"contracts", "errors", "agent", "context"},
+    "toolsets": {"contracts", "errors", "agent", "context", "policy"},
     "app": {"agent", "checks", "contracts", "errors", "toolsets"},
     "activities": {
         *("agent", "app", "checks", "context", "contracts", "errors", "payloads", "policy", "schemas", "toolsets"),

@@ -24,7 +24,9 @@ from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 from pydantic_core import SchemaValidator, core_schema
 
+from perdure.errors import AnswerLost
 from perdure.schemas import problems
+from perdure.toolsets.lost import lost
 
 ANY_OBJECT = SchemaValidator(core_schema.dict_schema(core_schema.str_schema()))
 ID_LETTERS = string.ascii_lowercase + string.digits
@@ -145,7 +147,12 @@ class _SeamToolset(WrapperToolset[Any]):
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
     ) -> Any:
         self.seam.began = True
-        return await super().call_tool(name, tool_args, ctx, tool)
+        try:
+            return await super().call_tool(name, tool_args, ctx, tool)
+        except ModelRetry as retry:
+            if lost(retry.__cause__):  # Pydantic AI's own MCP toolset has the model call again what may have run
+                raise AnswerLost("The MCP server was lost before it answered.") from None
+            raise
 
     def _seen(self, tool: ToolsetTool[Any], ctx: RunContext[Any]) -> ToolsetTool[Any]:
         if not self.seam.collect:
