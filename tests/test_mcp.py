@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fastmcp.client import Client as MCPClient
 from pydantic_ai import Agent
 from pydantic_ai.messages import ToolCallPart
 from pydantic_ai.models.test import TestModel
@@ -14,11 +16,13 @@ from temporalio.client import Client
 
 from perdure import App, DurableAgent, ToolPolicy
 from perdure.cli.declared import describe_agent
+from perdure.contracts import PlannedCall
 from perdure.errors import DeclarationError
 from perdure.toolsets.mcp import MCPServer
-from tests.harness import activities, until, working
+from tests.harness import Handle, activities, until, working
 from tests.mcp_servers import Shop, opened
 from tests.scripts import Script
+from tests.sessions import SESSION, answered, closed
 from tests.test_approvals import answers, pending, update
 
 
@@ -27,6 +31,18 @@ async def shop(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator
     """A server that is there while the test runs."""
     async with opened(request.param, tmp_path) as started:
         yield started
+
+
+def changes(app: App) -> int:
+    """How often the app's server was known to have changed its tools."""
+    return next(part for part in app.agents["shop"].agent.toolsets if isinstance(part, MCPServer)).changes
+
+
+async def planned(handle: Handle) -> list[PlannedCall]:
+    """The calls of a run as its steps planned them."""
+    done = [event.activity_task_completed_event_attributes for event in (await handle.fetch_history()).events]
+    results = [json.loads(payload.data) for attributes in done for payload in attributes.result.payloads]
+    return [PlannedCall.model_validate(call) for result in results for call in result.get("calls", [])]
 
 
 def names(script: Script, request: int) -> list[str]:
@@ -66,21 +82,15 @@ async def test_s0_09_without_a_time_to_live_each_request_lists_anew(client: Clie
     assert shop.ran == ["change", "gift 1"]
 
 
-@pytest.mark.parametrize("handshake", [False, True], ids=["modern", "handshake"])
-async def test_s0_09_a_change_that_the_server_tells_of_is_noticed(client: Client, shop: Shop, handshake: bool) -> None:
-    if handshake and shop.kind == "stdio":
-        pytest.skip("a client that was built elsewhere doesn't pass on what it is told: see docs/mcp.md")
+async def test_s0_09_a_change_that_the_server_tells_of_is_noticed(client: Client, cache: int, shop: Shop) -> None:
     script = Script({"change": {"tell": True}}, "first", {"gift": {"n": 1}}, "done")
     app = shop.app(script.model, ttl=3600)
-    toolset: Any = app.agents["shop"].agent.toolsets[-1]
-    async with working(client, app) as runs:
-        handle = await runs.start("shop", "go", session=True)
-        await until(lambda: len(script.infos) == 2)
-        await until(lambda: toolset._until == 0.0 or "gift" in names(script, 1))
-        await update(handle, "send", {"message": "go on"})
-        await until(lambda: len(script.infos) == 4)
-        await update(handle, "close", {})
-        await handle.result()
+    async with working(client, app, cache=cache) as runs:
+        handle = await runs.start("shop", **SESSION)
+        await answered(handle, "change it")
+        await until(lambda: changes(app) > 0)
+        assert await answered(handle, "go on") == "done"
+        await closed(handle)
     assert "pay" not in names(script, 2)
     assert shop.ran == ["change", "gift 1"]
 
@@ -102,11 +112,49 @@ async def test_s3_19_claims_make_a_call_safe_only_where_the_server_is_trusted(
 ) -> None:
     script = Script([ToolCallPart(name, {"n": 1}) for name in ("look", "put", "pay", "wipe")], "done")
     policies = {"wipe": ToolPolicy(effect="idempotent"), "l??k": ToolPolicy(timeout=60)}
-    effects: dict[str, str] = {}
     async with working(client, shop.app(script.model, policies, trust_annotations=trusted)) as runs:
         handle = await runs.start("shop", "go")
         assert (await handle.result())["output"] == "done"
-        page = await handle.query("transcript", {})
-        for call in [call for entry in page["entries"] for call in entry.get("calls", [])]:
-            effects[call["tool"]] = call.get("options", {}).get("effect", "unsafe")
-    assert effects == {}
+        effects = {call.tool: call.options.effect for call in await planned(handle)}
+    put = "idempotent" if trusted else "unsafe"
+    assert effects == {"look": "unsafe", "put": put, "pay": "unsafe", "wipe": "idempotent"}
+
+
+async def test_s3_19_a_pattern_of_policies_does_not_open_the_gate(client: Client, shop: Shop) -> None:
+    script = Script([ToolCallPart("look", {"n": 1}), ToolCallPart("wipe", {"n": 2})], "done")
+    policies = {"w*": ToolPolicy(effect="safe")}
+    async with working(client, shop.app(script.model, policies, trust_annotations=True)) as runs:
+        handle = await runs.start("shop", "go")
+        (row,) = await pending(handle, 1)
+        assert {call.tool: call.options.effect for call in await planned(handle)} == {"look": "safe", "wipe": "safe"}
+        await update(handle, "deny", {"call": row["call"], "by": "ann"})
+        await handle.result()
+    assert shop.ran == ["look 1"]
+
+
+def test_s3_19_checking_an_app_connects_to_nothing() -> None:
+    server = MCPServer("http://127.0.0.1:9/mcp", id="nowhere")
+    app = App(agents=[DurableAgent(Agent(TestModel(), name="shop", toolsets=[server.prefixed("far")]))])
+    described = describe_agent(app.agents["shop"])
+    assert (described["tools"], described["all_tools_known"]) == ([], False)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"id": ""}, "needs an id"),
+        ({"sampling_model": TestModel()}, "no limit of the run would count them"),
+        ({"cache_tools": True}, "ttl="),
+        ({"headers": lambda ctx: {}}, "use MCPToolset itself"),  # pyright: ignore[reportUnknownLambdaType]
+        ({"ttl": float("inf")}, "finite"),
+        ({"connect_timeout": 0}, "finite"),
+    ],
+)
+def test_s3_19_what_can_be_wrong_is_said_when_it_is_built(options: dict[str, Any], text: str) -> None:
+    with pytest.raises(DeclarationError, match=text):
+        MCPServer("http://127.0.0.1:9/mcp", **{"id": "crm", **options})
+
+
+def test_s3_19_a_client_is_given_as_a_function() -> None:
+    with pytest.raises(DeclarationError, match="a function that makes the client"):
+        MCPServer(MCPClient("http://127.0.0.1:9/mcp"), id="crm")

@@ -79,7 +79,8 @@ class MCPServer(AbstractToolset[Any]):
         self._connection = Connection(id, self._make, self._seconds, self._changed)
         self._tools: dict[str, ToolDefinition] | None = None
         self._until = 0.0
-        self._changes = 0
+        self.changes = 0
+        """How often the list was found to be out of date."""
         self._holders = 0
         self._listing = asyncio.Lock()
 
@@ -158,10 +159,10 @@ class MCPServer(AbstractToolset[Any]):
         async with self._listing:
             if self._tools is not None and monotonic() < self._until:
                 return self._tools
-            changes = self._changes
+            changes = self.changes
             try:
                 self._tools = await self._list(ctx)
-                self._until = monotonic() + self._ttl if changes == self._changes else 0.0
+                self._until = monotonic() + self._ttl if changes == self.changes else 0.0
             except ServerUnreachable as error:
                 if self._tools is None and not self._optional:
                     raise
@@ -185,7 +186,7 @@ class MCPServer(AbstractToolset[Any]):
         return replace(definition, metadata={**(definition.metadata or {}), TRUSTED: self._trusted})
 
     def _changed(self) -> None:
-        self._changes += 1
+        self.changes += 1
         self._until = 0.0
 
     def _make(self) -> MCPToolset[Any]:
