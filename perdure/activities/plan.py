@@ -15,7 +15,8 @@ from perdure.activities.faults import log_error
 from perdure.activities.seam import Seam
 from perdure.agent import DurableAgent
 from perdure.contracts import ApprovalTerms, CallOptions, PlannedCall, args_digest
-from perdure.policy import READER, UNTIMED_START_TO_CLOSE, Approval, seconds
+from perdure.policy import READER, UNTIMED_START_TO_CLOSE, Approval, ToolPolicy, seconds
+from perdure.toolsets.claims import with_claims
 from perdure.toolsets.read_result import is_reader
 from perdure.toolsets.target import result_of, target_of
 
@@ -61,21 +62,25 @@ async def _gated(durable: DurableAgent, seam: Seam, call: ToolCallPart, planned:
 
     The policy's terms go with it also where it needn't wait: its tool may still ask.
     """
-    approval = durable.policy(call.tool_name).approval
+    approval = _policy(durable, seam, call.tool_name).approval
     asked = call.tool_call_id in seam.asked or call.tool_call_id not in seam.validated
     if seam.tools[call.tool_name].tool_def.kind == "unapproved" or asked:
         rule = "asked by the validator" if asked else "requires_approval"
-        terms = _terms(durable, planned.tool) or ApprovalTerms(rule=rule)
+        terms = _terms(durable, planned.tool, approval) or ApprovalTerms(rule=rule)
     elif approval is not None and await _applies(approval, seam, call):
-        terms = _terms(durable, planned.tool)
+        terms = _terms(durable, planned.tool, approval)
     else:
-        return planned if approval is None else planned.model_copy(update={"approval": _terms(durable, planned.tool)})
+        return planned.model_copy(update={"approval": _terms(durable, planned.tool, approval)})
     return planned.model_copy(update={"action": "approve", "approval": terms})
 
 
-def _terms(durable: DurableAgent, tool: str) -> ApprovalTerms | None:
-    approval = durable.policy(tool).approval
-    return approval.terms(durable.rule(tool)) if approval else None
+def _policy(durable: DurableAgent, seam: Seam, name: str) -> ToolPolicy:
+    return with_claims(durable.policy(name), durable.rule(name), seam.tools[name].tool_def)
+
+
+def _terms(durable: DurableAgent, tool: str, approval: Approval | None) -> ApprovalTerms | None:
+    own = durable.policy(tool).approval is not None
+    return approval.terms(durable.rule(tool) if own else "destructiveHint") if approval else None
 
 
 async def _applies(approval: Approval, seam: Seam, call: ToolCallPart) -> bool:
@@ -100,7 +105,7 @@ def _planned(
 ) -> PlannedCall:
     tool = seam.tools[call.tool_name]
     args = _args(seam, call)
-    policy = durable.policy(call.tool_name)
+    policy = _policy(durable, seam, call.tool_name)
     options = policy.options(tool_timeout=tool.tool_def.timeout, sequential=tool.tool_def.sequential)
     target = target_of(tool.tool_def)
     if target is not None:
