@@ -80,7 +80,7 @@ def test_s1_01_a_context_without_annotation_is_taken_as_one() -> None:
     decorated = agent()
 
     @decorated.tool
-    def unannotated(ctx, n: int) -> int:  # type: ignore[no-untyped-def]  # noqa: ANN001
+    def unannotated(ctx, n: int) -> int:  # type: ignore[no-untyped-def]
         return n
 
     (toolset,) = decorated.toolsets
