@@ -87,8 +87,9 @@ def not_hidden(_ctx: RunContext[Any], definition: ToolDefinition) -> bool:
 
 async def test_s0_22_a_chain_of_wrappers_runs_the_right_tool_under_its_own_name(client: Client, cache: int) -> None:
     """Also S0-14 (combined), S0-15 (prefixed), S0-16 (renamed), S0-19 (gated by its arguments), S1-16."""
-    left, right = Leaf(numbers("left")), Leaf(numbers("right"))
-    right.wrapped.add_function(lambda: 0, name="hidden")  # type: ignore[attr-defined]
+    with_hidden = numbers("right")
+    with_hidden.add_function(lambda: 0, name="hidden")
+    left, right = Leaf(numbers("left")), Leaf(with_hidden)
     chain = right.filtered(not_hidden).renamed({"uno": "one"}).prefixed("r").approval_required(large)
     turn: Any = [
         ToolCallPart(name, args)
