@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import socket
 from typing import Any
 
 import pytest
 from pydantic import BaseModel
-from pydantic.errors import PydanticSchemaGenerationError
-from pydantic_ai import Agent, FunctionToolset, Tool
+from pydantic_ai import Agent, FunctionToolset
 from pydantic_ai.messages import ToolCallPart
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import ExternalToolset
@@ -23,7 +21,6 @@ from perdure.contracts import Mark, Seen, Step, StepInput
 from perdure.contracts.base import chain_digest
 from tests.harness import Handle, messages, until, working
 from tests.scripts import Script
-from tests.simulator import Simulator, text
 from tests.test_tool_rows_s0 import returns
 
 SCHEDULED = EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED
@@ -163,43 +160,3 @@ async def test_s2_11_calls_run_one_after_the_other_where_the_agent_says_so(clien
         assert (await handle.result())["output"] == "done"
         assert [kind for kind, _ in await scheduled(handle)] == [SCHEDULED, COMPLETED] * 4
     assert ran == [0, 1, 2, 3]
-
-
-def test_s2_20_a_type_without_a_schema_is_refused_where_the_tool_is_made() -> None:
-    def connect(to: socket.socket) -> str:
-        return str(to)
-
-    def by_text(to: str) -> str:
-        host, port = to.split(":")
-        return f"{host} {int(port)}"
-
-    with pytest.raises(PydanticSchemaGenerationError, match=r"socket\.socket"):
-        Tool(connect)
-    assert Tool(by_text).tool_def.parameters_json_schema["properties"]["to"] == {"type": "string"}
-
-
-async def test_s2_23_optional_arguments_stay_optional_unless_the_tool_is_strict(client: Client) -> None:
-    """What OpenAI is sent: with defaults a tool isn't strict by itself; `strict=True` makes every argument required."""
-
-    def weather(city: str, unit: str = "C", note: str | None = None) -> str:
-        """Say the weather."""
-        return city
-
-    def plain(city: str) -> str:
-        """Say the weather."""
-        return city
-
-    tools = [Tool(weather, name="open"), Tool(weather, name="strict", strict=True), Tool(plain)]
-    with Simulator([text("done")]) as simulator:
-        app = App(agents=[Agent(simulator.model(), name="strict", tools=tools)])
-        async with working(client, app) as runs:
-            assert (await runs.run("strict", "go"))["output"] == "done"
-    (request,) = simulator.requests
-    sent = {tool["function"]["name"]: tool["function"] for tool in request.body["tools"]}
-    assert {name: (tool.get("strict"), tool["parameters"]["required"]) for name, tool in sent.items()} == {
-        "open": (None, ["city"]),
-        "strict": (True, ["city", "unit", "note"]),
-        "plain": (True, ["city"]),
-    }
-    assert sent["open"]["parameters"]["properties"]["unit"]["default"] == "C"
-    assert "default" not in sent["strict"]["parameters"]["properties"]["unit"]
