@@ -26,8 +26,9 @@ ARROWS: dict[str, set[str]] = {
     "webhook": {"contracts", "errors"},
     "capabilities": {"contracts", "errors"},
     "checks": {"agent", "capabilities", "contracts", "errors", "schemas", "toolsets"},
-    "toolsets": {"contracts", "errors", "agent", "context"},
-    "app": {"agent", "checks", "contracts", "errors", "toolsets"},
+    "toolsets": {"contracts", "errors", "agent", "context", "policy", "schemas"},
+    "delegates": {"agent", "checks", "contracts", "errors", "toolsets"},
+    "app": {"agent", "checks", "contracts", "delegates", "errors", "toolsets"},
     "activities": {
         *("agent", "app", "checks", "context", "contracts", "errors", "payloads", "policy", "schemas", "toolsets"),
     },

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from pydantic_ai import CallToolsNode, DeferredToolResults, ModelRequestNode
-from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.capabilities import AbstractCapability, ReinjectSystemPrompt
 from pydantic_ai.messages import ModelMessage, ModelRequestPart
 from pydantic_ai.models import Model
 from pydantic_ai.result import FinalResult
@@ -77,6 +77,8 @@ async def opened(
     `run.ctx` is used for the seeds alone; what is touched there is pinned by tests/test_pydantic_ai_contract.py.
     """
     agent = here.durable.agent
+    if here.conversation.start.get("handoff"):
+        capabilities = [*capabilities, ReinjectSystemPrompt()]
     async with agent.iter(
         prompt,
         message_history=list(messages),

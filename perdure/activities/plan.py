@@ -14,9 +14,9 @@ from perdure.activities.faults import log_error
 from perdure.activities.seam import Seam
 from perdure.agent import DurableAgent
 from perdure.contracts import ApprovalTerms, CallOptions, PlannedCall, args_digest
-from perdure.policy import READER, Approval, seconds
+from perdure.policy import READER, UNTIMED_START_TO_CLOSE, Approval, seconds
 from perdure.toolsets.read_result import is_reader
-from perdure.toolsets.target import target_of
+from perdure.toolsets.target import result_of, target_of
 
 KEY_DIGITS = 8
 
@@ -99,6 +99,9 @@ def _planned(
     args = _args(seam, call)
     policy = durable.policy(call.tool_name)
     options = policy.options(tool_timeout=tool.tool_def.timeout, sequential=tool.tool_def.sequential)
+    target = target_of(tool.tool_def)
+    if target is not None:
+        options = of_target(options)
     return PlannedCall(
         key=key_of(place, call.tool_name, args),
         tool_call_id=call.tool_call_id,
@@ -107,10 +110,15 @@ def _planned(
         options=_of_reader(durable, call.tool_name, options) if is_reader(tool.tool_def) else options,
         wait=seconds(policy.wait),
         dispatch=policy.dispatch is not None,
-        checked=policy.result is not None,
+        checked=policy.result is not None or result_of(tool.tool_def) is not None,
         metadata=dict(metadata),
-        target=target_of(tool.tool_def),
+        target=target,
     )
+
+
+def of_target(options: CallOptions) -> CallOptions:
+    """The options of a call that the workflow makes itself: nobody keeps the time but Temporal."""
+    return options.model_copy(update={"start_to_close": options.timeout or UNTIMED_START_TO_CLOSE})
 
 
 def _of_reader(durable: DurableAgent, name: str, options: CallOptions) -> CallOptions:

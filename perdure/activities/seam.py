@@ -165,7 +165,7 @@ class _SeamToolset(WrapperToolset[Any]):
         """
         schema, own = tool.tool_def.parameters_json_schema, tool.args_validator_func
 
-        async def validate(ctx: RunContext[Any], **args: Any) -> Any:
+        async def validate(ctx: RunContext[Any], /, **args: Any) -> Any:
             if wrong := problems(schema, args):
                 raise ModelRetry(f"The arguments are not valid: {wrong}")
             result = own(ctx, **args) if own else None
@@ -175,7 +175,7 @@ class _SeamToolset(WrapperToolset[Any]):
         return replace(tool, args_validator=ANY_OBJECT, args_validator_func=validate, max_retries=retries)
 
     def _noting(self, validator: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
-        async def validate(ctx: RunContext[Any], **args: Any) -> Any:
+        async def validate(ctx: RunContext[Any], /, **args: Any) -> Any:
             try:
                 result = validator(ctx, **args)
                 return await result if inspect.isawaitable(result) else result

@@ -133,6 +133,7 @@ def _current(input: ToolInput, here: Place, live: Live) -> CurrentCall:
     return CurrentCall(
         key=input.call.key,
         attempt=info.attempt,
+        attempts=1 if input.call.options.effect == "unsafe" else input.call.options.attempts,
         approved_by=input.approved_by,
         idempotency_key=input.idempotency_key,
         agent=input.agent,
