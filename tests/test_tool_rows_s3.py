@@ -1,0 +1,15 @@
+"""Rows S3 of the table in docs/tools.md that no other test proves: what smolagents itself keeps out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import smolagents
+
+
+@pytest.mark.parametrize("load", [smolagents.Tool.from_hub, smolagents.load_tool], ids=["from_hub", "load_tool"])
+def test_s3_17_nothing_is_loaded_from_the_hub_without_trust(load: Callable[[str], object]) -> None:
+    """perdure has no way of its own to load a tool; whoever loads one says so in their own code."""
+    with pytest.raises(ValueError, match="trust_remote_code=True"):
+        load("nobody/nothing")
