@@ -10,6 +10,7 @@ from perdure.checks.functions import check_deps
 from perdure.checks.policies import check_policies, check_reader, check_targets
 from perdure.checks.tools import check_tools
 from perdure.errors import DeclarationError
+from perdure.searching import check_search
 
 
 def check_agent(durable: DurableAgent) -> None:
@@ -27,6 +28,7 @@ def check_agent(durable: DurableAgent) -> None:
     check_policies(durable, where)
     check_targets(durable, where)
     check_reader(durable, where)
+    check_search(durable, where)
     _check_params(durable, where)
 
 
