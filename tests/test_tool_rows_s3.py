@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import smolagents
+import smolagents  # pyright: ignore[reportMissingTypeStubs]
 
 
 @pytest.mark.parametrize("name", ["from_hub", "load_tool"])
