@@ -3,6 +3,7 @@
 from tests.equality_cases import (
     capabilities,
     endings,
+    hidden,
     histories,
     outputs,
     prompts,
@@ -20,6 +21,7 @@ __all__ = [
     "Ran",
     "capabilities",
     "endings",
+    "hidden",
     "histories",
     "outputs",
     "prompts",
