@@ -87,47 +87,47 @@ async def two(one: str, other: str) -> None: ...
 
 Declared = Callable[[TemporalTools], Any]
 SAFE = ToolPolicy(effect="safe", attempts=3)
-NEXUS = {"service": "S", "endpoint": "e"}
+NEXUS: dict[str, Any] = {"service": "S", "endpoint": "e"}
 
 
-@pytest.mark.parametrize(
-    ("declare", "text"),
-    [
-        (lambda tools: tools.activity("X"), "nothing says what it takes"),
-        (lambda tools: tools.activity(two), "neither the type of an activity nor has it @activity.defn"),
-        (lambda tools: tools.workflow(Clash), "nor has it @workflow.defn"),
-        (lambda tools: tools.activity(anything), "is dynamic"),
-        (lambda tools: tools.activity("X", signature=starred), "'parts' of starred is variadic positional"),
-        (lambda tools: tools.activity("X", signature=named), "'part' of named is keyword-only"),
-        (lambda tools: tools.activity("X", signature=contextual), "can't take a RunContext"),
-        (lambda tools: tools.activity("X", signature=clashing), "'order' has the name of a field of its own type"),
-        (lambda tools: tools.activity("X", signature=two, input_model=Order), "signature and input_model say the same"),
-        (lambda tools: tools.activity("X", input_model=str), "must be a model, dataclass or TypedDict"),
-        (lambda tools: tools.activity("X", input_model=object()), "isn't a type that Pydantic reads"),
-        (lambda tools: tools.activity("X", signature=two, output_model={"type": "nope"}), "isn't a JSON Schema"),
-        (lambda tools: tools.activity("X", signature=two, strictly=True), "strictly"),
-        (lambda tools: tools.activity("", signature=two), "name='' must have 1 to 1000 bytes"),
-        (lambda tools: tools.activity("x" * 1001, signature=two), "must have 1 to 1000 bytes"),
-        (lambda tools: tools.activity("X", signature=two, task_queue="/_sys/x"), "task_queue='/_sys/x' must"),
-        (lambda tools: tools.nexus("X", signature=two, **NEXUS), "takes one argument, not ['one', 'other']"),
-        (lambda tools: tools.nexus("X", input_model=Order, service="", endpoint="e"), "service='' must"),
-        (lambda tools: [tools.activity(greet), tools.activity(greet)], "Tool name conflicts"),
-    ],
-)  # fmt: skip
+WRONG: list[tuple[Declared, str]] = [
+    (lambda tools: tools.activity("X"), "nothing says what it takes"),
+    (lambda tools: tools.activity(two), "neither the type of an activity nor has it @activity.defn"),
+    (lambda tools: tools.workflow(Clash), "nor has it @workflow.defn"),
+    (lambda tools: tools.activity(anything), "is dynamic"),
+    (lambda tools: tools.activity("X", signature=starred), "'parts' of starred is variadic positional"),
+    (lambda tools: tools.activity("X", signature=named), "'part' of named is keyword-only"),
+    (lambda tools: tools.activity("X", signature=contextual), "can't take a RunContext"),
+    (lambda tools: tools.activity("X", signature=clashing), "'order' has the name of a field of its own type"),
+    (lambda tools: tools.activity("X", signature=two, input_model=Order), "signature and input_model say the same"),
+    (lambda tools: tools.activity("X", input_model=str), "must be a model, dataclass or TypedDict"),
+    (lambda tools: tools.activity("X", input_model=object()), "isn't a type that Pydantic reads"),
+    (lambda tools: tools.activity("X", signature=two, output_model={"type": "nope"}), "isn't a JSON Schema"),
+    (lambda tools: tools.activity("X", signature=two, strictly=True), "strictly"),
+    (lambda tools: tools.activity("", signature=two), "name='' must have 1 to 1000 bytes"),
+    (lambda tools: tools.activity("x" * 1001, signature=two), "must have 1 to 1000 bytes"),
+    (lambda tools: tools.activity("X", signature=two, task_queue="/_sys/x"), "task_queue='/_sys/x' must"),
+    (lambda tools: tools.nexus("X", signature=two, **NEXUS), "takes one argument, not ['one', 'other']"),
+    (lambda tools: tools.nexus("X", input_model=Order, service="", endpoint="e"), "service='' must"),
+    (lambda tools: [tools.activity(greet), tools.activity(greet)], "Tool name conflicts"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("declare", "text"), WRONG)
 async def test_what_is_wrong_is_wrong_when_it_is_declared(declare: Declared, text: str) -> None:
     with pytest.raises(DeclarationError, match=re.escape(text)):
         declare(TemporalTools("wrong"))
 
 
-@pytest.mark.parametrize(
-    ("declare", "policy", "text"),
-    [
-        (lambda tools: tools.activity(greet), ToolPolicy(on_large_result="truncate"), "on_large_result='truncate'"),
-        (lambda tools: tools.workflow(Ship), ToolPolicy(schedule_to_start=5), "a workflow has no schedule_to_start"),
-        (lambda tools: tools.nexus("X", input_model=Order, **NEXUS), ToolPolicy(), "begins a Nexus operation again"),
-        (lambda tools: tools.nexus("X", input_model=Order, **NEXUS), SAFE, "attempts don't apply"),
-    ],
-)  # fmt: skip
+UNKEPT: list[tuple[Declared, ToolPolicy, str]] = [
+    (lambda tools: tools.activity(greet), ToolPolicy(on_large_result="truncate"), "on_large_result='truncate'"),
+    (lambda tools: tools.workflow(Ship), ToolPolicy(schedule_to_start=5), "a workflow has no schedule_to_start"),
+    (lambda tools: tools.nexus("X", input_model=Order, **NEXUS), ToolPolicy(), "begins a Nexus operation again"),
+    (lambda tools: tools.nexus("X", input_model=Order, **NEXUS), SAFE, "attempts don't apply"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("declare", "policy", "text"), UNKEPT)
 async def test_a_policy_that_cant_be_kept_is_refused(declare: Declared, policy: ToolPolicy, text: str) -> None:
     tools = TemporalTools("tools")
     declare(tools)

@@ -117,7 +117,7 @@ async def reset(client: Client, handle: Handle, event: int) -> Handle:
     answer = await client.workflow_service.reset_workflow_execution(
         ResetWorkflowExecutionRequest(
             namespace=client.namespace,
-            workflow_execution=WorkflowExecution(workflow_id=handle.id, run_id=handle.first_execution_run_id),
+            workflow_execution=WorkflowExecution(workflow_id=handle.id, run_id=handle.first_execution_run_id or ""),
             workflow_task_finish_event_id=event,
             request_id=str(uuid.uuid4()),
         )
