@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from temporalio.common import RawValue
 
 from perdure import App, DurableAgent, ToolPolicy
 from perdure.errors import DeclarationError
-from perdure.toolsets.target import target_of
+from perdure.toolsets.target import result_of, target_of
 from perdure.toolsets.temporal import TemporalTools
 from tests.command import ROOT, perdure
 from tests.remote import PackOrder, Warehouse
@@ -145,6 +146,29 @@ async def test_a_tool_of_others_says_so_where_no_run_makes_its_call() -> None:
     tools.activity(greet)
     with pytest.raises(UserError, match="only a run of AgentWorkflow can make this call"):
         await Agent(TestModel(), name="agent", toolsets=[tools]).run("go")
+
+
+@dataclass(frozen=True)
+class Pledge:
+    """What a contract has."""
+
+    name: str = "reserve"
+    description: str = "Reserve stock."
+    input_model: Any = Order
+    output_model: Any = int
+
+
+async def test_a_contract_says_it_all() -> None:
+    tools = TemporalTools("tools")
+    tools.activity("ReserveStock", contract=Pledge())
+    definition = tools.tools["reserve"].tool_def
+    assert definition.description == "Reserve stock."
+    assert set(definition.parameters_json_schema["properties"]) == {"sku", "quantity", "shipBy"}
+    assert result_of(definition) is int
+    with pytest.raises(DeclarationError, match="contract says what it returns"):
+        tools.activity("ReserveStock", contract=Pledge(), output_model=str)
+    with pytest.raises(DeclarationError, match="contract and input_model say the same"):
+        tools.activity("ReserveStock", contract=Pledge(), input_model=Order)
 
 
 async def test_check_shows_who_serves_a_tool(tmp_path: Path) -> None:
