@@ -22,7 +22,7 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from perdure.activities.parsing import message_bytes, parse_messages, parse_request
+from perdure.activities.parsing import message_bytes, parse_messages, parse_request, plain_content
 from perdure.contracts import Json, Mark, canonical, chain_digest
 
 OUTCOMES = {"returned": "success", "retried": "retried", "denied": "denied", "expired": "denied", "failed": "failed"}
@@ -256,7 +256,7 @@ def _told_part(outcome: Json, at: str) -> Json:
         "part_kind": "tool-return",
         "tool_name": outcome["tool"],
         "tool_call_id": outcome["tool_call_id"],
-        "content": outcome.get("content", outcome.get("text", "")),
+        "content": plain_content(outcome["content"]) if "content" in outcome else outcome.get("text", ""),
         "outcome": OUTCOMES.get(outcome["kind"], "interrupted"),
         "timestamp": at,
     }
