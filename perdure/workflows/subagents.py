@@ -33,6 +33,8 @@ with workflow.unsafe.imports_passed_through():
     from perdure.workflows.remote_results import outcome_of_result, read
     from perdure.workflows.state import Below, RunState
 
+PAUSES = (0.5, 1, 2, 4, 8, 16)
+"""Seconds between tries to start a run, while an earlier one with its id ends."""
 NOT_MADE = "The call was not made"
 OWN_WORDS = ("InvalidRequest", "UnknownAgent", "LimitExceeded")
 MAX_MESSAGE = 300
@@ -109,8 +111,7 @@ def params_of(state: RunState, terms: AgentTerms, args: Json) -> Json:
 
 async def _outcome(state: RunState, call: PlannedCall, target: Target, asked: Json, below: Below) -> CallOutcome:
     try:
-        below.began = True
-        raw = await run_child(state, call, WORKFLOW_TYPE, [asked], task_queue=target.task_queue)
+        raw = await _started(state, call, target, asked, below)
         result = RunResult.model_validate(read(raw))
     except GivenUp:
         return stopped(call, begun=True)
@@ -124,12 +125,31 @@ async def _outcome(state: RunState, call: PlannedCall, target: Target, asked: Js
     return await outcome_of_result(state, call, RawValue(workflow.payload_converter().to_payload(result.output)))
 
 
+async def _started(state: RunState, call: PlannedCall, target: Target, asked: Json, below: Below) -> RawValue:
+    """Start the run and wait for its end. One of its id that is open is what this run has started before it was reset,
+    which Temporal neither ends nor gives back: it is cancelled first, since nobody would hear its answer."""
+    state.activities += 1  # between two tries, too, the run can't continue as new
+    try:
+        for pause in (*PAUSES, None):
+            below.began = True
+            try:
+                return await run_child(state, call, WORKFLOW_TYPE, [asked], task_queue=target.task_queue)
+            except WorkflowAlreadyStartedError:
+                below.began = False
+                if pause is None:
+                    raise
+            await workflow.get_external_workflow_handle(below.id).cancel()
+            await workflow.sleep(pause)
+        raise AssertionError("the last try returns or raises")
+    finally:
+        state.activities -= 1
+
+
 def _failed(call: PlannedCall, target: Target, failure: FailureError, below: Below) -> CallOutcome:
     """The outcome of a run that has no result."""
     cause = failure.cause or failure
     if isinstance(failure, WorkflowAlreadyStartedError):
-        below.began = False
-        return told(call, "failed", f"{NOT_MADE}: a run {below.id!r} is open already.")
+        return told(call, "failed", f"{NOT_MADE}: a run {below.id!r} is open already, and doesn't end.")
     if isinstance(cause, CancelledError):
         return told(call, "cancelled", f"The run of {target.name!r} was cancelled.")
     if isinstance(cause, ApplicationError):
