@@ -25,7 +25,7 @@ from perdure.capabilities import check_capabilities
 from perdure.errors import DeclarationError
 from perdure.schemas import check_schema, check_type
 from perdure.toolsets.read_result import read_result
-from perdure.toolsets.target import result_of
+from perdure.toolsets.target import check_policy, result_of, target_of
 
 TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """What every provider accepts as the name of a tool."""
@@ -45,6 +45,7 @@ def check_agent(durable: DurableAgent) -> None:
     for toolset in agent.toolsets:
         _check_toolset(toolset, where)
     _check_policies(durable, where)
+    _check_targets(durable, where)
     _check_reader(durable, where)
     _check_params(durable, where)
 
@@ -161,6 +162,14 @@ def _check_policies(durable: DurableAgent, where: str) -> None:
             check_type(policy.result, f"{where}: policy {pattern!r}: result")
         if complete and not any(fnmatchcase(name, pattern) for name in names):
             raise DeclarationError(f"{where}: policy {pattern!r} matches no tool. Known tools: {names}")
+
+
+def _check_targets(durable: DurableAgent, where: str) -> None:
+    """What somebody else runs can't keep to every policy."""
+    for name, tool in static_tools(durable)[0].items():
+        target = target_of(tool)
+        if target is not None:
+            check_policy(target, durable.policy(name), f"{where}: tool {name!r}, policy {durable.rule(name)!r}")
 
 
 def _check_reader(durable: DurableAgent, where: str) -> None:

@@ -3,6 +3,7 @@ types as Go or Java has them and JSON in camel case."""
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -23,6 +24,10 @@ class Warehouse:
     def __init__(self) -> None:
         self.ran: list[tuple[str, Any]] = []
         self.ids: list[str] = []
+        self.go = asyncio.Event()
+        """Lets everything go on that is held."""
+        self.results: dict[str, Any] = {}
+        """What `Answer` answers with."""
 
     @activity.defn(name="ReserveStock")
     async def reserve(self, order: dict[str, Any]) -> dict[str, Any]:
@@ -45,6 +50,28 @@ class Warehouse:
         """No argument, no result."""
         self._note("Ping", None)
 
+    @activity.defn(name="HoldParcel")
+    async def hold(self, how: str) -> str:
+        """Held until it may go on. `beats`: sends heartbeats, and so hears of a cancel; `lost`: its worker says that it
+        is shutting down; `flaky`: fails twice, at once."""
+        self._note("HoldParcel", how)
+        if how == "lost":
+            raise ApplicationError("shutdown", type="WorkerShutdown")
+        if how == "flaky" and len(self.ran) < 3:
+            raise ConnectionError("password=hunter2")
+        while how == "beats" and not self.go.is_set():
+            activity.heartbeat()
+            await asyncio.sleep(0.05)
+        if how != "flaky":
+            await self.go.wait()
+        return "held"
+
+    @activity.defn(name="Answer")
+    async def answer(self, which: str) -> Any:
+        """Answers with whatever is to be tried."""
+        self._note("Answer", which)
+        return self.results[which]
+
     def _note(self, name: str, asked: Any) -> None:
         self.ran.append((name, asked))
         self.ids.append(activity.info().activity_id)
@@ -56,6 +83,7 @@ class PackOrder:
 
     def __init__(self) -> None:
         self.packed = False
+        self.cleaned = False
 
     @workflow.run
     async def run(self, order: dict[str, Any]) -> dict[str, Any]:
@@ -63,8 +91,22 @@ class PackOrder:
         if order.get("fail"):
             raise ApplicationError("password=hunter2", type="Broken", non_retryable=True)
         if order.get("wait"):
-            await workflow.wait_condition(lambda: self.packed)
+            await self._wait(bool(order.get("cleanup")))
         return {"packed": order["sku"], "by": workflow.info().workflow_id}
+
+    async def _wait(self, cleanup: bool) -> None:
+        try:
+            await workflow.wait_condition(lambda: self.packed)
+        except asyncio.CancelledError:
+            if cleanup:
+                await workflow.sleep(0.2)
+                self.cleaned = True
+            raise
+
+    @workflow.query(name="cleaned")
+    def has_cleaned(self) -> bool:
+        """Whether it put everything back before it ended."""
+        return self.cleaned
 
     @workflow.signal
     def pack(self) -> None:

@@ -26,7 +26,7 @@ ARROWS: dict[str, set[str]] = {
     "webhook": {"contracts", "errors"},
     "capabilities": {"contracts", "errors"},
     "checks": {"agent", "capabilities", "contracts", "errors", "schemas", "toolsets"},
-    "toolsets": {"contracts", "errors", "agent", "context", "schemas"},
+    "toolsets": {"contracts", "errors", "agent", "context", "policy", "schemas"},
     "delegates": {"agent", "checks", "contracts", "errors", "toolsets"},
     "app": {"agent", "checks", "contracts", "delegates", "errors", "toolsets"},
     "activities": {

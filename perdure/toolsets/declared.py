@@ -39,7 +39,8 @@ class Options(TypedDict, total=False):
     """What every kind of tool takes, beside what serves it."""
 
     name: str
-    """What the model calls it; absent: the name of the function or signature, else the type or operation."""
+    """What the model calls it. Absent: the name of the activity's function or of the signature, else the type or
+    operation."""
     description: str
     signature: Callable[..., Any]
     """A function whose parameters and docstring are the tool's, which is never called."""
@@ -69,12 +70,16 @@ def definition(declared: Any, kind: str) -> tuple[str, Callable[..., Any] | None
         return declared, None
     found = getattr(declared, f"__temporal_{kind}_definition", None)
     if found is None:
-        raise DeclarationError(f"{declared!r} is neither the type of {kind} nor has it @{kind}.defn")
+        article = "an" if kind == "activity" else "a"
+        raise DeclarationError(f"{declared!r} is neither the type of {article} {kind} nor has it @{kind}.defn")
     if found.name is None:
         raise DeclarationError(f"{declared!r} is dynamic: give the type that is meant, and a signature or input_model")
     function = declared if kind == "activity" else found.run_fn
     method = kind == "workflow" or (inspect.isfunction(declared) and next(iter(_parameters(declared)), "") == "self")
-    return found.name, of_function(function, f"{kind} {found.name!r}", bound=method)
+    stub = of_function(function, f"{kind} {found.name!r}", bound=method)
+    if kind == "workflow":
+        stub.__name__, stub.__doc__ = found.name, stub.__doc__ or inspect.getdoc(declared)
+    return found.name, stub
 
 
 def _parameters(function: Callable[..., Any]) -> list[str]:

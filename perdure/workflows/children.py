@@ -30,8 +30,10 @@ async def run_child(
 ) -> RawValue:
     """Run the child workflow of a call and return its result. Raises `GivenUp`, and `FailureError` where it fails.
 
-    Its id is `child_id(call)`. Cancelling the run or the turn cancels it and waits for its end; if the run ends in
-    another way, it is cancelled too and ends by itself. The policy's `timeout` isn't applied here.
+    Its id is `child_id(call)`, so only a reset of the run meets one that is there already: an `unsafe` call then raises
+    `WorkflowAlreadyStartedError`, the others end the old child and begin anew. Cancelling the run or the turn cancels
+    it and waits for its end; if the run ends in another way, it is cancelled too and ends by itself. The policy's
+    `timeout` isn't applied here.
     """
 
     async def work() -> Any:
@@ -43,7 +45,7 @@ async def run_child(
             result_type=RawValue,
             cancellation_type=workflow.ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
             parent_close_policy=workflow.ParentClosePolicy.REQUEST_CANCEL,
-            id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
+            id_reuse_policy=_reuse(call),
             execution_timeout=None if execution_timeout is None else timedelta(seconds=execution_timeout),
             retry_policy=retries,
             static_summary=call.key,
@@ -51,3 +53,9 @@ async def run_child(
         return await handle
 
     return await ended(state, work(), max(call.options.grace, GRACE))
+
+
+def _reuse(call: PlannedCall) -> WorkflowIDReusePolicy:
+    if call.options.effect == "unsafe":
+        return WorkflowIDReusePolicy.REJECT_DUPLICATE
+    return WorkflowIDReusePolicy.TERMINATE_IF_RUNNING

@@ -52,7 +52,7 @@ def timed_out(call: PlannedCall, type: TimeoutType | None) -> CallOutcome:
     if type == TimeoutType.SCHEDULE_TO_START:
         before = " An earlier attempt may have run." if call.options.attempts > 1 else ""
         return told(call, "failed", f"The call was never started: no worker took it in time.{before}")
-    if call.options.on_timeout == "fail" and type == TimeoutType.START_TO_CLOSE:
+    if call.options.on_timeout == "fail" and type in (TimeoutType.START_TO_CLOSE, TimeoutType.SCHEDULE_TO_CLOSE):
         message = f"tool {call.tool!r} did not end within {call.options.start_to_close:g} s"
         return told(call, "unknown", MAY_HAVE_RUN, Fault(type="ToolTimeout", message=message))
     if call.options.effect == "unsafe":

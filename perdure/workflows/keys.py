@@ -19,6 +19,8 @@ def idempotency_key(call: PlannedCall) -> str:
 
 
 def child_id(call: PlannedCall) -> str:
-    """The workflow id of the child that runs a call: readable, known beforehand, and the same after a reset."""
-    name = f"{workflow.info().workflow_id}/{call.key}"
-    return name if len(name.encode()) <= MAX_ID else idempotency_key(call)
+    """The workflow id of the child that runs a call: known beforehand, the same after a reset, and no other call's,
+    also where a later run has the workflow id of this one."""
+    key = idempotency_key(call)
+    name = f"{workflow.info().workflow_id}/{call.key}-{key[:8]}"
+    return name if len(name.encode()) <= MAX_ID else key

@@ -5,6 +5,8 @@ The text of an error may hold a secret, so the model is told its type and not it
 
 from __future__ import annotations
 
+from enum import Enum
+
 from temporalio import workflow
 from temporalio.exceptions import (
     ActivityError,
@@ -28,7 +30,7 @@ MAX_TYPE = 100
 def outcome_of_remote(call: PlannedCall, target: Target, failure: FailureError) -> CallOutcome:
     """The outcome of a call that failed instead of answering, by what it was and by its effect class."""
     if isinstance(failure, WorkflowAlreadyStartedError):
-        return told(call, "failed", "The call was not made: a workflow with its id is there already.")
+        return told(call, "unknown", f"The call was made before the run was reset. {MAY_HAVE_RUN}")
     cause = failure.cause or failure
     match cause:
         case CancelledError():
@@ -53,10 +55,18 @@ def _text(target: Target, cause: BaseException) -> str:
     """What the model is told of an error: of a chain of them, the one that began it."""
     while not isinstance(cause, ApplicationError) and cause.__cause__ is not None:
         cause = cause.__cause__
-    name = (cause.type if isinstance(cause, ApplicationError) else None) or type(cause).__name__
+    name = _name(cause)
     if isinstance(cause, ApplicationError) and name in TOLD_ERRORS:
         return cut(cause.message)
     shown = visible(cut(name, MAX_TYPE))
     if target.tells_errors:
-        return f"The call failed: {shown}: {cut(str(cause))}"
+        message = cause.message if isinstance(cause, FailureError) else str(cause)
+        return f"The call failed: {shown}: {cut(message)}"
     return f"The call failed: {shown}."
+
+
+def _name(cause: BaseException) -> str:
+    if isinstance(cause, ApplicationError) and cause.type:
+        return cause.type
+    kind = getattr(cause, "type", None)  # of the HandlerError of Nexus: NOT_FOUND, BAD_REQUEST, …
+    return f"{type(cause).__name__} {kind.value}" if isinstance(kind, Enum) else type(cause).__name__

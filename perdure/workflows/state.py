@@ -120,6 +120,8 @@ class RunState:
     """Something was done since this run of the chain began."""
     activities: int = 0
     """Activities that are open."""
+    endpoints: list[str] = field(default_factory=lambda: [])
+    """Nexus endpoints that are known to be there."""
     done: bool = False
     shown_status: str = ""
     shown_waiting: list[str] = field(default_factory=lambda: [])

@@ -12,8 +12,9 @@ from temporalio.exceptions import FailureError
 
 with workflow.unsafe.imports_passed_through():
     from perdure.contracts import CallOutcome, PlannedCall, Target, told
-    from perdure.workflows import handoff, subagents
+    from perdure.workflows import endpoints, handoff, subagents
     from perdure.workflows.begun import GivenUp, ended
+    from perdure.workflows.cancelling import raise_if_cancelled
     from perdure.workflows.children import run_child
     from perdure.workflows.effects import stopped
     from perdure.workflows.keys import idempotency_key
@@ -23,6 +24,10 @@ with workflow.unsafe.imports_passed_through():
     from perdure.workflows.state import RunState
 
 NOT_KNOWN = "This version of perdure can't do what was planned for this call."
+
+
+class NotMade(Exception):
+    """A call can't be made; says why. Never leaves the workflow."""
 
 
 async def run(state: RunState, call: PlannedCall, target: Target) -> CallOutcome:
@@ -43,6 +48,8 @@ async def run(state: RunState, call: PlannedCall, target: Target) -> CallOutcome
                 return told(call, "failed", NOT_KNOWN)
     except GivenUp:
         return stopped(call, begun=True)
+    except NotMade as error:
+        return told(call, "failed", f"The call was not made: {error}.")
     except FailureError as failure:
         return outcome_of_remote(call, target, failure)
     return await outcome_of_result(state, call, result)
@@ -76,6 +83,7 @@ async def _workflow(state: RunState, call: PlannedCall, target: Target) -> RawVa
 
 
 async def _operation(state: RunState, call: PlannedCall, target: Target) -> RawValue:
+    await _check_operation(state, call, target)
     client: workflow.NexusClient[Any] = workflow.create_nexus_client(service=target.service, endpoint=target.endpoint)
     options = call.options
     wait = options.schedule_to_start
@@ -94,6 +102,19 @@ async def _operation(state: RunState, call: PlannedCall, target: Target) -> RawV
         return await handle
 
     return await ended(state, work(), options.grace)
+
+
+async def _check_operation(state: RunState, call: PlannedCall, target: Target) -> None:
+    """Raise `NotMade` where the operation can't be begun, or might be begun twice."""
+    if call.options.effect == "unsafe":
+        raise NotMade("a Nexus operation may be begun more than once, and its policy says that it never may")
+    try:
+        problem = await endpoints.problem_of(state, target.endpoint)
+    except FailureError:
+        raise_if_cancelled()
+        problem = f"whether there is a Nexus endpoint {target.endpoint!r} could not be found out"
+    if problem:
+        raise NotMade(problem)
 
 
 def _retries(call: PlannedCall) -> RetryPolicy:
