@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 from pydantic_ai.tools import ToolDefinition
 
 from perdure.agent import DurableAgent
-from perdure.checks import static_tools
+from perdure.checks.known import static_tools
 from perdure.contracts import AgentTerms, Limits, Target
 from perdure.errors import DeclarationError
 from perdure.toolsets.target import target_of

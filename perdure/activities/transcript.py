@@ -18,7 +18,6 @@ from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
     ModelResponse,
-    ToolCallPart,
     UserPromptPart,
 )
 
@@ -222,12 +221,6 @@ def is_compaction(entry: Json) -> bool:
 def _settled(part: Json) -> Json:
     """A part as a later step of the turn sees it: a dynamic system prompt is worked out once a turn, not every step."""
     return {name: value for name, value in part.items() if name != "dynamic_ref"}
-
-
-def only_call(response: ModelResponse, tool_call_id: str, args: Any) -> ModelResponse:
-    """The response with only one of its calls, with `args` as its arguments."""
-    call = next(part for part in response.parts if isinstance(part, ToolCallPart) and part.tool_call_id == tool_call_id)
-    return replace(response, parts=[replace(call, args=args)])
 
 
 def _reveals(part: Json) -> list[str]:
