@@ -158,7 +158,7 @@ async def test_a_refused_handoff_leaves_the_conversation_where_it_is(client: Cli
 
     app = App(agents=[desk(first, ran, tool), billing(Script(), ran, params_type=Picky)])
     async with working(client, app, cache=cache) as runs:
-        handle = await runs.start("desk", "go", params={})
+        handle = await runs.start("desk", "go")
         assert (await handle.result())["output"] == "Still me."
         outcome, said = (await answers(handle))["c0.0"]
         assert outcome == "failed"

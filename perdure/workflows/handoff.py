@@ -45,11 +45,11 @@ def _is_handoff(call: PlannedCall) -> bool:
 async def run(state: RunState, call: PlannedCall, target: Target) -> CallOutcome:
     """Ask whether the other agent takes the conversation. Refused, the conversation stays."""
     terms = target.agent or AgentTerms()
-    params = params_of(state, terms, dict(call.args)) or None
+    params = params_of(state, terms, dict(call.args))
     own = {"by": state.started_by, "metadata": state.request.metadata if state.request else {}}
     try:
         plan = await requests.plan_of(
-            state, RunRequest(agent=target.name, prompt="", params=params, model=terms.model, **own)
+            state, RunRequest(agent=target.name, prompt="", params=params or None, model=terms.model, **own)
         )
     except ApplicationError as error:
         return told(call, "failed", failed_text(target.name, error))
@@ -71,12 +71,14 @@ def apply(state: RunState, step: Step, outcomes: list[CallOutcome]) -> None:
     plan = given.plan
     state.plan = plan.model_copy(update={"limits": rooms.lower(state.plan.limits, plan.limits)})
     state.limits = rooms.lower(state.limits, plan.limits)
-    state.request = state.request.model_copy(update={"agent": plan.agent, "params": given.params, "model": given.model})
+    state.request = state.request.model_copy(
+        update={"agent": plan.agent, "params": given.params or None, "model": given.model}
+    )
     state.model = state.next_model = given.model
     state.retries, state.compact_floor = RetryState(), 0
     now = workflow.now()
     entry: Json = {"kind": "handoff", "agent": plan.agent, "from": before, "at": now.isoformat()}
-    state.transcript.append(entry if given.params is None else entry | {"params": given.params})
+    state.transcript.append(entry | ({"params": given.params} if given.params else {}))
     state.note("handoff", calls[0], now, agent=plan.agent, before=before)
     state.shown_status = ""
     details.begins(state)

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from temporalio import workflow
-from temporalio.common import RawValue
+from temporalio.common import RawValue, WorkflowIDReusePolicy
 from temporalio.exceptions import ApplicationError, CancelledError, FailureError, WorkflowAlreadyStartedError
 
 with workflow.unsafe.imports_passed_through():
@@ -33,6 +33,8 @@ with workflow.unsafe.imports_passed_through():
     from perdure.workflows.remote_results import outcome_of_result, read
     from perdure.workflows.state import Below, RunState
 
+ALLOW_DUPLICATE = WorkflowIDReusePolicy.ALLOW_DUPLICATE
+"""After a reset a run that has ended is run again, as every activity behind the reset point is."""
 PAUSES = (0.5, 1, 2, 4, 8, 16)
 """Seconds between tries to start a run, while an earlier one with its id ends."""
 NOT_MADE = "The call was not made"
@@ -133,12 +135,14 @@ async def _started(state: RunState, call: PlannedCall, target: Target, asked: Js
         for pause in (*PAUSES, None):
             below.began = True
             try:
-                return await run_child(state, call, WORKFLOW_TYPE, [asked], task_queue=target.task_queue)
+                return await run_child(
+                    state, call, WORKFLOW_TYPE, [asked], task_queue=target.task_queue, reuse=ALLOW_DUPLICATE
+                )
             except WorkflowAlreadyStartedError:
                 below.began = False
                 if pause is None:
                     raise
-            await workflow.get_external_workflow_handle(below.id).cancel()
+            await workflow.get_external_workflow_handle(below.run).cancel()
             await workflow.sleep(pause)
         raise AssertionError("the last try returns or raises")
     finally:
@@ -149,7 +153,7 @@ def _failed(call: PlannedCall, target: Target, failure: FailureError, below: Bel
     """The outcome of a run that has no result."""
     cause = failure.cause or failure
     if isinstance(failure, WorkflowAlreadyStartedError):
-        return told(call, "failed", f"{NOT_MADE}: a run {below.id!r} is open already, and doesn't end.")
+        return told(call, "failed", f"{NOT_MADE}: a run {below.run!r} is open already, and doesn't end.")
     if isinstance(cause, CancelledError):
         return told(call, "cancelled", f"The run of {target.name!r} was cancelled.")
     if isinstance(cause, ApplicationError):
