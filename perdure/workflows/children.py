@@ -32,9 +32,9 @@ async def run_child(
     """Run the child workflow of a call and return its result. Raises `GivenUp`, and `FailureError` where it fails.
 
     Its id is `child_id(call)`, so only a reset of the run meets one that is there already: an `unsafe` call then raises
-    `WorkflowAlreadyStartedError`, the others end the old child and begin anew; `reuse` says otherwise. Cancelling the run or the turn cancels
-    it and waits for its end; if the run ends in another way, it is cancelled too and ends by itself. The policy's
-    `timeout` isn't applied here.
+    `WorkflowAlreadyStartedError`, the others end the old child and begin anew, unless `reuse` says otherwise.
+    Cancelling the run or the turn cancels it and waits for its end; if the run ends in another way, it is cancelled too
+    and ends by itself. The policy's `timeout` isn't applied here.
     """
 
     async def work() -> Any:

@@ -25,7 +25,7 @@ with workflow.unsafe.imports_passed_through():
     from perdure.errors import ModelFailed
     from perdure.workflows import clock, details, requests, rooms
     from perdure.workflows.state import RunState
-    from perdure.workflows.subagents import failed_text, params_of
+    from perdure.workflows.subagents import failed_text, params_of, too_large
 
 IGNORED = "Ignored: of several handoffs in one response only the first counts."
 HANDOFF = "handoff"
@@ -46,18 +46,19 @@ async def run(state: RunState, call: PlannedCall, target: Target) -> CallOutcome
     """Ask whether the other agent takes the conversation. Refused, the conversation stays."""
     terms = target.agent or AgentTerms()
     params = params_of(state, terms, dict(call.args))
-    own = {"by": state.started_by, "metadata": state.request.metadata if state.request else {}}
+    if problem := too_large(state, call, params):
+        return told(call, "failed", f"The handoff was not made: {problem}.")
+    asked = state.request or RunRequest(agent="", prompt="")
+    changes: Json = {"agent": target.name, "prompt": "", "params": params or None, "model": terms.model}
     try:
-        plan = await requests.plan_of(
-            state, RunRequest(agent=target.name, prompt="", params=params or None, model=terms.model, **own)
-        )
+        plan = await requests.plan_of(state, asked.model_copy(update=changes | {"session": None, "within": None}))
     except ApplicationError as error:
         return told(call, "failed", failed_text(target.name, error))
     except ModelFailed:
         return told(call, "failed", f"The agent {target.name!r} could not be asked.")
-    asked = Handoff(plan=plan, params=params, model=terms.model)
+    given = Handoff(plan=plan, params=params, model=terms.model)
     outcome = told(call, "returned", f"The conversation goes on with the agent {target.name!r}.")
-    return outcome.model_copy(update={"metadata": {HANDOFF: asked.model_dump(mode="json")}})
+    return outcome.model_copy(update={"metadata": {HANDOFF: given.model_dump(mode="json")}})
 
 
 def apply(state: RunState, step: Step, outcomes: list[CallOutcome]) -> None:

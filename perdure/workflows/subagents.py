@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 from temporalio import workflow
 from temporalio.common import RawValue, WorkflowIDReusePolicy
@@ -11,6 +11,7 @@ from temporalio.exceptions import ApplicationError, CancelledError, FailureError
 
 with workflow.unsafe.imports_passed_through():
     from perdure.contracts import (
+        MAX_PAYLOAD,
         WORKFLOW_TYPE,
         AgentTerms,
         CallOutcome,
@@ -23,6 +24,7 @@ with workflow.unsafe.imports_passed_through():
         Usage,
         Within,
         cut,
+        payload_size,
         told,
     )
     from perdure.workflows import budget, clock, details, rooms, upward
@@ -52,8 +54,10 @@ async def run(state: RunState, call: PlannedCall, target: Target) -> CallOutcome
     below = Below(child_id(call), share(state, call))
     if name := rooms.used_up(below.room):
         return told(call, "failed", f"{NOT_MADE}: no {name} are left for it.")
-    state.below[call.key] = below
     asked = _request(state, call, target, terms, Within(call=call.key, depth=depth, room=below.room))
+    if problem := too_large(state, call, asked):
+        return told(call, "failed", f"{NOT_MADE}: {problem}.")
+    state.below[call.key] = below
     try:
         outcome = await _outcome(state, call, target, asked, below)
     finally:
@@ -82,6 +86,17 @@ def share(state: RunState, call: PlannedCall) -> Limits:
     )
 
 
+def too_large(state: RunState, call: PlannedCall, asked: Json) -> str:
+    """Why a request can't be sent: what it has beside the arguments, which a step holds once, it has for each call."""
+    calls = len(state.current.step.calls) if state.current else 1
+    size, most = payload_size(asked) - payload_size(call.args), MAX_PAYLOAD // 2 // max(1, calls)
+    return (
+        f"params and metadata have {size} bytes; beside {calls - 1} other calls they may have {most}"
+        if size > most
+        else ""
+    )
+
+
 def _is_agent(call: PlannedCall) -> bool:
     return call.target is not None and call.target.kind == "agent"
 
@@ -107,7 +122,7 @@ def _request(state: RunState, call: PlannedCall, target: Target, terms: AgentTer
 def params_of(state: RunState, terms: AgentTerms, args: Json) -> Json:
     """The params of another agent: what the model says, what is always the same, and what is this run's own."""
     own: Any = state.request.params if state.request else None
-    given: Json = own if isinstance(own, dict) else {}
+    given = cast("Json", own) if isinstance(own, dict) else {}
     return args | terms.params | {name: given[name] for name in terms.inherit if name in given}
 
 
