@@ -18,7 +18,7 @@ from langchain_core.tools import (
 )
 from pydantic import BaseModel, Field, SecretStr, ValidationError, model_validator
 from pydantic_ai import Agent, RunContext
-from pydantic_ai.messages import BinaryContent, ToolCallPart, ToolReturnPart
+from pydantic_ai.messages import BinaryContent, ModelResponsePart, ToolCallPart, ToolReturnPart
 from temporalio.client import Client
 
 from perdure import App, DurableAgent, ToolPolicy
@@ -77,17 +77,26 @@ class Shout(BaseTool):
         return text.upper()
 
 
+def search(**args: Any) -> dict[str, Any]:
+    """Returns what it got."""
+    return args
+
+
+def backwards(text: str) -> str:
+    """Reverses."""
+    return text[::-1]
+
+
 lookup = StructuredTool.from_function(
-    func=lambda **args: args,  # pyright: ignore[reportUnknownLambdaType]
+    search,
     name="lookup",
-    description="Looks up.",
     args_schema={"type": "object", "properties": {"key": {"type": "string"}}, "required": ["key"]},
 )
 
 
 async def test_s3_20_tools_of_every_kind_run_as_activities(client: Client, cache: int) -> None:
-    single = Tool("single", lambda text: text[::-1], "Reverses.")
-    calls = [
+    single = Tool("single", backwards, "Reverses.")
+    calls: list[ModelResponsePart] = [
         ToolCallPart("add", {"left": 1}),
         ToolCallPart("fetch", {"day": "2026-11-30"}),
         ToolCallPart("shout", {"text": "hey"}),
@@ -176,6 +185,11 @@ def failing(name: str, error: Exception, handle: Any = False) -> BaseTool:
     return StructuredTool.from_function(run, name=name, description="Fails.", handle_tool_error=handle)
 
 
+def code(error: ToolException) -> str:
+    """The words of a tool."""
+    return f"code {error}"
+
+
 async def test_s2_25_only_what_a_tool_handles_is_told(client: Client, cache: int) -> None:
     """A `ToolException` that the tool handles is for the model, at once; others are repeated as the policy says."""
     tools = [
@@ -183,7 +197,7 @@ async def test_s2_25_only_what_a_tool_handles_is_told(client: Client, cache: int
         failing("unhandled", ToolException("password hunter2")),
         failing("shown", ToolException("no such key"), True),
         failing("text", ToolException("password hunter2"), "look elsewhere"),
-        failing("calls", ToolException("12"), lambda error: f"code {error}"),  # pyright: ignore[reportUnknownLambdaType]
+        failing("calls", ToolException("12"), code),
     ]
     script = Script([ToolCallPart(one.name, {"key": one.name}) for one in tools], "done")
     policy = ToolPolicy(effect="safe", attempts=2, backoff=0.01)
@@ -255,7 +269,8 @@ async def test_blocks_of_content_reach_the_model(client: Client) -> None:
         handle = await runs.start("clerk", "go", params={})
         await handle.result()
         (part,) = [p for m in await messages(handle) for p in m.parts if isinstance(p, ToolReturnPart)]
-    text, image = part.content  # pyright: ignore[reportGeneralTypeIssues]
+    content: Any = part.content
+    text, image = content
     assert text == "a pixel"
     assert isinstance(image, BinaryContent)
     assert (image.data, image.media_type) == (b"\x89PNG", "image/png")

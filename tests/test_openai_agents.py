@@ -410,7 +410,7 @@ async def test_what_a_tool_cannot_be_given_says_so(client: Client) -> None:
         ctx.approve_tool(None)  # pyright: ignore[reportArgumentType]
         raise AssertionError
 
-    schema = {"type": "object", "properties": {}}
+    schema: dict[str, Any] = {"type": "object", "properties": {}}
     handmade = FunctionTool("handmade", "d", schema, invoke)  # pyright: ignore[reportArgumentType]
     script = Script({"peeks": {"at": "turn"}}, {"peeks": {"at": "approve"}}, {"handmade": {}}, "done")
     found, _ = await told(client, an_app(script, peeks, handmade))

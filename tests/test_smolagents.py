@@ -6,11 +6,10 @@ import threading
 from typing import Any
 
 import pytest
-import smolagents
 from PIL import Image
 from pydantic_ai import Agent
-from pydantic_ai.messages import BinaryContent, ToolCallPart, ToolReturnPart
-from smolagents import tool
+from pydantic_ai.messages import BinaryContent, ModelResponsePart, ToolCallPart, ToolReturnPart
+from smolagents.tools import Tool, tool  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 from temporalio.client import Client
 
 from perdure import App, DurableAgent, ToolPolicy, current_call
@@ -42,12 +41,12 @@ def weather(city: str, day: str | None = None) -> dict[str, Any]:
     return {"city": city, "celsius": 4}
 
 
-class Lookup(smolagents.Tool):
+class Lookup(Tool):
     """With every type that a model can write, and a `setup()` that forgets `is_initialized`."""
 
     name = "lookup"
     description = "Looks something up."
-    inputs = {
+    inputs: dict[str, Any] = {
         "key": {"type": "string", "description": "The key."},
         "count": {"type": "integer", "description": "How many.", "nullable": True},
         "ratio": {"type": "number", "description": "A ratio.", "nullable": True},
@@ -61,7 +60,7 @@ class Lookup(smolagents.Tool):
     output_schema = {"type": "object", "properties": {"value": {"type": "integer"}}}
 
     def __init__(self, faults: int = 0) -> None:
-        super().__init__()
+        super().__init__()  # pyright: ignore[reportUnknownMemberType]
         self.faults = faults
 
     def setup(self) -> None:
@@ -84,7 +83,7 @@ class Lookup(smolagents.Tool):
         return {"value": 7}
 
 
-def an_app(script: Script, *tools: smolagents.Tool, **policies: ToolPolicy) -> App:
+def an_app(script: Script, *tools: Tool, **policies: ToolPolicy) -> App:
     """One agent with these tools."""
     agent = Agent(script.model, name="clerk", toolsets=[SmolagentsToolset(tools, id="smol")])
     return App(agents=[DurableAgent(agent, policies=policies)])
@@ -153,7 +152,7 @@ async def test_s3_14_unknown_tools_are_answered_with_those_there_are(client: Cli
 
 
 async def test_s3_08_setup_runs_once_for_twenty_calls_at_a_time(client: Client, cache: int) -> None:
-    calls = [ToolCallPart("lookup", {"key": str(n)}) for n in range(20)]
+    calls: list[ModelResponsePart] = [ToolCallPart("lookup", {"key": str(n)}) for n in range(20)]
     script = Script(calls, "done")
     app = an_app(script, Lookup(), lookup=ToolPolicy(effect="safe"))
     app.agents["clerk"] = DurableAgent(app.agents["clerk"].agent, max_parallel_calls=20)
@@ -211,7 +210,7 @@ async def test_s2_25_the_text_of_an_exception_is_not_told(
     assert list(range(1, (attempts or 1) + 1)) == RAN
 
 
-class Paint(smolagents.Tool):
+class Paint(Tool):
     """Returns an image."""
 
     name = "paint"
@@ -223,7 +222,7 @@ class Paint(smolagents.Tool):
         return Image.new("RGB", (size, size), "red")
 
 
-class Counts(smolagents.Tool):
+class Counts(Tool):
     """Returns a number as text, as smolagents does; `limit` has no default, and an argument is called `ctx`."""
 
     name = "counts"

@@ -19,9 +19,9 @@ from perdure.toolsets.foreign import SAID, each_of, foreign, is_repeated, log_fa
 
 try:
     from PIL.Image import Image
-    from smolagents.agent_types import AgentImage, AgentType
-    from smolagents.tools import Tool as SmolTool
-    from smolagents.tools import validate_tool_arguments
+    from smolagents.agent_types import AgentImage, AgentType  # pyright: ignore[reportMissingTypeStubs]
+    from smolagents.tools import Tool as SmolTool  # pyright: ignore[reportMissingTypeStubs]
+    from smolagents.tools import validate_tool_arguments  # pyright: ignore[reportMissingTypeStubs]
 except ImportError as error:
     raise ImportError("perdure.toolsets.smolagents needs smolagents: pip install 'perdure[smolagents]'") from error
 
@@ -78,8 +78,13 @@ def _refuse(tool: SmolTool, where: str) -> None:
             )
     if tool.output_type == "audio":
         raise DeclarationError(f"{where}: output_type='audio' isn't carried. Return smolagents' 'string' or 'object'")
-    if inspect.iscoroutinefunction(tool.forward):
+    if inspect.iscoroutinefunction(_forward(tool)):
         raise DeclarationError(f"{where}: forward() is async, which smolagents doesn't await: make it a plain function")
+
+
+def _forward(tool: SmolTool) -> Callable[..., Any]:
+    """What the tool does."""
+    return cast("Callable[..., Any]", getattr(tool, "forward", None))
 
 
 def _types(content: Json) -> list[str]:
@@ -137,7 +142,7 @@ class _Ready:
 
 def _with_nulls(tool: SmolTool, args: Json) -> Json:
     """The arguments, with null for what is nullable, was left out, and has no default in `forward`."""
-    parameters = inspect.signature(tool.forward).parameters
+    parameters = inspect.signature(_forward(tool)).parameters
     needed = [name for name in tool.inputs if name not in args and name in parameters]
     return {**args, **{name: None for name in needed if parameters[name].default is inspect.Parameter.empty}}
 
