@@ -213,7 +213,7 @@ FAULTS = {
     "step": "perdure.workflows.requests.Step.model_validate",
     "segments": "perdure.workflows.turn.segments",
     "tool_options": "perdure.workflows.calls.idempotency_key",
-    "outcome": "perdure.workflows.requests.CallOutcome.model_validate",
+    "outcome": "perdure.workflows.calls.CallOutcome.model_validate",
     "record": "perdure.workflows.turn.next_retries",
     "details": "perdure.workflows.details.markdown",
     "mark": "perdure.workflows.details.awaited",
