@@ -1,4 +1,4 @@
-"""Time, faults and approvals of the OpenAI Agents SDK's function tools, by the real library."""
+"""Time and faults of the OpenAI Agents SDK's function tools, by the real library."""
 
 from __future__ import annotations
 
@@ -9,11 +9,6 @@ import pytest
 from agents import (
     FunctionTool,
     RunContextWrapper,
-    ToolGuardrailFunctionOutput,
-    ToolInputGuardrail,
-    ToolInputGuardrailData,
-    ToolOutputGuardrail,
-    ToolOutputGuardrailData,
     function_tool,
 )
 from agents.tool_context import ToolContext
@@ -25,7 +20,7 @@ from perdure.toolsets.openai_agents import OpenAIAgentsToolset
 from tests.foreign import ANN, RAN, clerk, told
 from tests.harness import activities, failure_of, working
 from tests.scripts import Script
-from tests.test_approvals import answers, pending, update
+from tests.test_approvals import answers
 
 
 @pytest.fixture(autouse=True)
@@ -112,14 +107,6 @@ async def test_s2_25_faults_are_told_in_the_words_of_the_tool(client: Client, ca
     assert "hunter2" not in (await handle.fetch_history()).to_json()
 
 
-async def large(ctx: RunContextWrapper[Any], args: dict[str, Any], call_id: str) -> bool:
-    """Whether a refund needs somebody."""
-    RAN.append(("asked", args, call_id, ctx.context["user"]))
-    if args["cents"] == 13:
-        raise ValueError("no luck")
-    return args["cents"] > 100
-
-
 def gated(name: str, needs: Any, **options: Any) -> FunctionTool:
     """A tool that needs an approval."""
 
@@ -129,74 +116,6 @@ def gated(name: str, needs: Any, **options: Any) -> FunctionTool:
         return f"refunded {cents}"
 
     return function_tool(run, name_override=name, needs_approval=needs, **options)
-
-
-async def test_needs_approval_gates_the_call(client: Client, cache: int) -> None:
-    calls = [("always", 1), ("large", 101), ("large", 100), ("large", 13)]
-    script = Script([ToolCallPart(name, {"cents": cents}) for name, cents in calls], "done")
-    app = an_app(script, gated("always", True), gated("large", large))
-    async with working(client, app, cache=cache) as runs:
-        handle = await runs.start("clerk", "go", params=ANN)
-        rows = await pending(handle, 3)
-        assert [row["args"]["cents"] for row in rows] == [1, 101, 13]
-        for row, verb in zip(rows, ("approve", "deny", "approve"), strict=True):
-            await update(handle, verb, {"call": row["call"], "by": "bob"})
-        await handle.result()
-        outcomes = [outcome for outcome, _ in (await answers(handle)).values()]
-    assert outcomes == ["success", "denied", "success", "success"]
-    assert sorted(row for row in RAN if row[0] != "asked") == [("always", 1), ("large", 13), ("large", 100)]
-    assert ("asked", {"cents": 101}, "c0.1", "ann") in RAN
-
-
-OPEN = ["yes"]
-"""What the guardrail looks at, which may change while a call waits."""
-
-
-def looks(data: ToolInputGuardrailData) -> ToolGuardrailFunctionOutput:
-    """Rejects what isn't open any more, and ends the run for a thousand."""
-    assert data.agent.name == "clerk"
-    with pytest.raises(AttributeError, match="has a name, and no 'tools'"):
-        _ = data.agent.tools
-    if '"cents": 1000' in data.context.tool_arguments:
-        return ToolGuardrailFunctionOutput.raise_exception()
-    if OPEN[0] == "yes":
-        return ToolGuardrailFunctionOutput.allow()
-    return ToolGuardrailFunctionOutput.reject_content("closed by now")
-
-
-def hides(data: ToolOutputGuardrailData) -> ToolGuardrailFunctionOutput:
-    """Replaces a result."""
-    if data.output == "refunded 7":
-        return ToolGuardrailFunctionOutput.reject_content("hidden")
-    return ToolGuardrailFunctionOutput.allow()
-
-
-GUARDED: dict[str, Any] = {
-    "tool_input_guardrails": [ToolInputGuardrail(looks)],
-    "tool_output_guardrails": [ToolOutputGuardrail(hides)],
-}
-
-
-async def test_s2_26_guardrails_look_again_after_the_approval(client: Client, cache: int) -> None:
-    OPEN[0] = "yes"
-    script = Script({"pay": {"cents": 7}}, {"refund": {"cents": 5}}, "done")
-    app = an_app(script, gated("refund", True, **GUARDED), gated("pay", False, **GUARDED))
-    async with working(client, app, cache=cache) as runs:
-        handle = await runs.start("clerk", "go", params=ANN)
-        (row,) = await pending(handle, 1)
-        OPEN[0] = "no"
-        await update(handle, "approve", {"call": row["call"], "by": "bob"})
-        await handle.result()
-        assert list((await answers(handle)).values()) == [("success", "hidden"), ("failed", "closed by now")]
-    assert RAN == [("pay", 7)]
-
-
-async def test_a_guardrail_may_end_the_run(client: Client) -> None:
-    script = Script({"pay": {"cents": 1000}}, "done")
-    async with working(client, an_app(script, gated("pay", False, **GUARDED))) as runs:
-        failure = await runs.failure("clerk", "go", params=ANN)
-    assert failure.type == "ToolInputGuardrailTripwireTriggered"
-    assert RAN == []
 
 
 async def test_what_is_not_enabled_is_not_shown(client: Client, cache: int) -> None:
