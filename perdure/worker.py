@@ -5,8 +5,9 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import uuid
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 
 from temporalio.client import Client
@@ -79,6 +80,19 @@ def worker(
     )
 
 
+def _session_worker(client: Client, runtime: Runtime, grace: timedelta, most: int) -> Worker:
+    """Polls the worker's own queue, for tool calls that need a session which it holds."""
+    return Worker(
+        client,
+        task_queue=runtime.queue,
+        activities=[ToolCalls(runtime).tool_call],
+        max_concurrent_activities=most,
+        graceful_shutdown_timeout=grace,
+        max_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
+        default_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
+    )
+
+
 @asynccontextmanager
 async def serving(
     client: Client,
@@ -93,7 +107,10 @@ async def serving(
 
     `client` must use `perdure.converter.data_converter()`.
     """
-    async with Runtime(app) as runtime:
+    async with Runtime(app) as runtime, AsyncExitStack() as stack:
+        if runtime.holds_sessions:
+            runtime.queue = f"{task_queue}@{uuid.uuid4().hex[:12]}"
+            await stack.enter_async_context(_session_worker(client, runtime, grace, max_concurrent_activities))
         built = worker(
             client,
             runtime,

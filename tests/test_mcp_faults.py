@@ -50,9 +50,7 @@ async def test_s3_19_killed_in_the_middle_of_a_call_the_model_is_told_that_it_ma
     assert shop.ran == ["die 1", "look 2"]
 
 
-async def test_s3_19_an_idempotent_call_is_repeated_on_a_new_connection(
-    client: Client, cache: int, shop: Shop
-) -> None:
+async def test_s3_19_an_idempotent_call_is_repeated_on_a_new_connection(client: Client, cache: int, shop: Shop) -> None:
     script = Script({"put": {"n": 1}}, "done")
     policies = {"put": ToolPolicy(effect="idempotent")}
     async with working(client, shop.app(script.model, policies), cache=cache) as runs:
@@ -92,9 +90,7 @@ async def test_s3_19_a_server_that_answers_nothing_any_more_is_started_anew(clie
     assert shop.ran == ["look 1", "look 2"]
 
 
-async def test_s3_19_five_megabytes_are_too_much_and_the_server_goes_on(
-    client: Client, cache: int, shop: Shop
-) -> None:
+async def test_s3_19_five_megabytes_are_too_much_and_the_server_goes_on(client: Client, cache: int, shop: Shop) -> None:
     script = Script({"big": {"size": 5_000_000}}, {"look": {"n": 1}}, "done")
     async with working(client, shop.app(script.model), cache=cache) as runs:
         handle = await runs.start("shop", "go")

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from pydantic_ai import DeferredToolRequests
 from pydantic_ai.messages import ModelResponse, ToolCallPart
+from pydantic_ai.tools import ToolDefinition
 
 from perdure.activities.carry import canonical_args
 from perdure.activities.faults import log_error
@@ -15,6 +16,7 @@ from perdure.activities.seam import Seam
 from perdure.agent import DurableAgent
 from perdure.contracts import ApprovalTerms, CallOptions, PlannedCall, args_digest
 from perdure.policy import READER, Approval, ToolPolicy, seconds
+from perdure.toolsets.bound import bound_to
 from perdure.toolsets.claims import with_claims
 from perdure.toolsets.read_result import is_reader
 from perdure.toolsets.target import target_of
@@ -103,7 +105,7 @@ def _planned(
     tool = seam.tools[call.tool_name]
     args = _args(seam, call)
     policy = _policy(durable, seam, call.tool_name)
-    options = policy.options(tool_timeout=tool.tool_def.timeout, sequential=tool.tool_def.sequential)
+    options = policy.options(tool_timeout=tool.tool_def.timeout, sequential=_alone(tool.tool_def))
     return PlannedCall(
         key=key_of(place, call.tool_name, args),
         tool_call_id=call.tool_call_id,
@@ -115,7 +117,13 @@ def _planned(
         checked=policy.result is not None,
         metadata=dict(metadata),
         target=target_of(tool.tool_def),
+        bound_to=bound_to(tool.tool_def),
     )
+
+
+def _alone(tool: ToolDefinition) -> bool:
+    """Calls in one session are one conversation."""
+    return tool.sequential or bool(bound_to(tool))
 
 
 def _of_reader(durable: DurableAgent, name: str, options: CallOptions) -> CallOptions:

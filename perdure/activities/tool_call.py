@@ -23,7 +23,7 @@ from perdure.activities.results import results_of_this_run
 from perdure.activities.runtime import Runtime, not_run
 from perdure.activities.seam import Collected, Seam
 from perdure.activities.transcript import only_call
-from perdure.context import CurrentCall, Live, enter_call
+from perdure.context import CurrentCall, Live, enter_binding, enter_call
 from perdure.contracts import MAY_HAVE_RUN, TOOL_ACTIVITY_PREFIX, CallOutcome, Fault, ToolInput, told
 from perdure.errors import InternalError
 from perdure.toolsets.read_result import is_reader
@@ -54,7 +54,9 @@ class ToolCalls:
             except Exception as error:
                 log_error(f"before tool {input.call.tool!r} began", error)
                 raise not_run(error, info.attempt) from None
-            return await _within_time(input, here, live)
+            binding = enter_binding(input.bound)
+            outcome = await _within_time(input, here, live)
+            return outcome.model_copy(update={"bound_queue": self._runtime.queue}) if binding.holds else outcome
 
 
 async def _within_time(input: ToolInput, here: Place, live: Live) -> CallOutcome:

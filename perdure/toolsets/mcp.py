@@ -19,15 +19,18 @@ from typing import Any, NoReturn
 
 from pydantic_ai import RunContext
 from pydantic_ai.exceptions import ModelRetry, ToolFailed
-from pydantic_ai.mcp import FastMCPClient, MCPToolset, mcp_types
+from pydantic_ai.mcp import ClientTransport, FastMCPClient, MCPToolset, mcp_types
 from pydantic_ai.messages import InstructionPart
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 
+from perdure.context import binding
 from perdure.errors import AnswerLost, DeclarationError, ServerUnreachable
 from perdure.policy import seconds
+from perdure.toolsets.bound import BOUND
 from perdure.toolsets.claims import TRUSTED
 from perdure.toolsets.mcp_connection import Connection
+from perdure.toolsets.mcp_sessions import Sessions
 
 logger = logging.getLogger("perdure.mcp")
 
@@ -53,6 +56,7 @@ class MCPServer(AbstractToolset[Any]):
         trust_annotations: bool = False,
         optional: bool = False,
         connect_timeout: float | timedelta = 15.0,
+        per_run: bool = False,
         **options: Any,
     ) -> None:
         """`source` is what `MCPToolset` takes (a URL, a path, a transport), or a function that makes it anew for each
@@ -66,6 +70,8 @@ class MCPServer(AbstractToolset[Any]):
             optional: Whether the agent goes on without the tools while the server can't be reached and its list isn't
                 known. Otherwise the model request is tried again, and the turn fails when that is used up.
             connect_timeout: The time for connecting, and for a tool list.
+            per_run: Whether each run has a session of its own, for servers that remember what came before. Its calls go
+                to the worker that holds it, one after the other. Needs a URL, a path, or a function as `source`.
             options: Those of `MCPToolset`: `read_timeout` (300 s for a call), `tool_error_behavior`, `headers`, …
 
         Raises `DeclarationError`.
@@ -73,10 +79,12 @@ class MCPServer(AbstractToolset[Any]):
         self._id = id
         self._ttl, self._seconds = seconds(ttl) or 0.0, seconds(connect_timeout) or 0.0
         self._trusted, self._optional = trust_annotations, optional
+        self.per_run = per_run
         self._source, self._options = source, options
         self._check()
         self._pattern = self._make()
-        self._connection = Connection(id, self._make, self._seconds, self._changed)
+        self._connection = self._unconnected()
+        self._sessions = Sessions(id, self._unconnected)
         self._tools: dict[str, ToolDefinition] | None = None
         self._until = 0.0
         self.changes = 0
@@ -108,6 +116,7 @@ class MCPServer(AbstractToolset[Any]):
         self._holders -= 1
         if self._holders == 0:
             await self._connection.close()
+            await self._sessions.close()
 
     async def get_instructions(self, ctx: RunContext[Any]) -> InstructionPart | None:
         """The server's instructions, with `include_instructions=True`; none while it can't be reached."""
@@ -135,10 +144,14 @@ class MCPServer(AbstractToolset[Any]):
         """Make the call on a connection that has answered just before. Raises `ServerUnreachable` where there is none
         (then nothing ran), `AnswerLost`, and what `MCPToolset` raises for an error that the server answers with."""
         try:
-            async with self._connection.using() as toolset:
+            async with (await self._for_call()).using() as toolset:
                 return await toolset.call_tool(name, tool_args, ctx, tool)
         except (ModelRetry, ToolFailed) as answer:
             await self._explain(name, ctx, answer)
+
+    async def _for_call(self) -> Connection:
+        held = binding() if self.per_run else None
+        return self._connection if held is None else await self._sessions.of_this_run(held)
 
     async def _explain(self, name: str, ctx: RunContext[Any], answer: ModelRetry | ToolFailed) -> NoReturn:
         """Raise what the model is told of an error: of some the server's own words say too little."""
@@ -183,11 +196,15 @@ class MCPServer(AbstractToolset[Any]):
         return {name: self._marked(tool.tool_def) for name, tool in tools.items()}
 
     def _marked(self, definition: ToolDefinition) -> ToolDefinition:
-        return replace(definition, metadata={**(definition.metadata or {}), TRUSTED: self._trusted})
+        marks = {TRUSTED: self._trusted} | ({BOUND: self._id} if self.per_run else {})
+        return replace(definition, metadata={**(definition.metadata or {}), **marks})
 
     def _changed(self) -> None:
         self.changes += 1
         self._until = 0.0
+
+    def _unconnected(self) -> Connection:
+        return Connection(self._id, self._make, self._seconds, self._changed)
 
     def _make(self) -> MCPToolset[Any]:
         """A toolset that isn't connected. It reports changes to us, and then to who asked for messages."""
@@ -220,5 +237,9 @@ class MCPServer(AbstractToolset[Any]):
                 )
         if isinstance(self._source, FastMCPClient):
             raise DeclarationError(f"{where}: give a function that makes the client, as each connection needs its own")
+        if self.per_run and isinstance(self._source, ClientTransport):
+            raise DeclarationError(f"{where}: per_run=True needs a function that makes the transport for each session")
         if not (0 <= self._ttl < math.inf and 0 < self._seconds < math.inf):
-            raise DeclarationError(f"{where}: ttl={self._ttl!r} and connect_timeout={self._seconds!r} must be finite times")
+            raise DeclarationError(
+                f"{where}: ttl={self._ttl!r} and connect_timeout={self._seconds!r} must be finite times"
+            )

@@ -37,10 +37,17 @@ class Connection:
         self._seconds = seconds
         self._changed = changed
         self._open: MCPToolset[Any] | None = None
+        self.made = 0
+        """How often it was made."""
         self._calls = 0
         self._dead = False
         self._lock = asyncio.Lock()
         self._watch: asyncio.Task[None] | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether a call is open."""
+        return self._calls > 0
 
     async def ready(self) -> MCPToolset[Any]:
         """The open toolset of a server that answers; a new one where there is none. Raises `ServerUnreachable`.
@@ -55,6 +62,7 @@ class Connection:
                 await self._close()
             self._open = await self._connect()
             self._dead = False
+            self.made += 1
             self._watch = asyncio.create_task(_watch(self._open, self._changed))
             return self._open
 
