@@ -145,7 +145,7 @@ def test_s3_19_checking_an_app_connects_to_nothing() -> None:
         ({"id": ""}, "needs an id"),
         ({"sampling_model": TestModel()}, "no limit of the run would count them"),
         ({"cache_tools": True}, "ttl="),
-        ({"headers": lambda ctx: {}}, "use MCPToolset itself"),  # pyright: ignore[reportUnknownLambdaType]
+        ({"headers": lambda _: {}}, "use MCPToolset itself"),  # pyright: ignore[reportUnknownLambdaType]
         ({"ttl": float("inf")}, "finite"),
         ({"connect_timeout": 0}, "finite"),
     ],

@@ -10,6 +10,7 @@ from fastmcp.client.transports import StdioTransport
 from pydantic_ai.messages import ToolCallPart
 from temporalio.client import Client
 
+from perdure.converter import data_converter
 from perdure.errors import DeclarationError
 from perdure.toolsets.mcp import MCPServer
 from tests.harness import working
@@ -19,8 +20,8 @@ from tests.sessions import SESSION, answered, closed
 from tests.test_mcp_faults import texts
 
 LOST = (
-    "The session with the MCP server 'shop' was lost, and what earlier calls had set up in it. A new one is open: begin "
-    "again there. This call was not run."
+    "The session with the MCP server 'shop' was lost, and what earlier calls had set up in it. A new one is open: "
+    "begin again there. This call was not run."
 )
 
 
@@ -37,7 +38,8 @@ async def test_s3_19_the_calls_of_a_run_are_one_session_whichever_workers_there_
     script = Script([ToolCallPart("count", {}), ToolCallPart("count", {})], {"count": {}}, {"count": {}}, "done")
     async with working(client, shop.app(script.model, per_run=True), cache=cache) as runs:
         second = shop.app(script.model, per_run=True)
-        async with working(client, second, cache=cache, task_queue=runs.task_queue):
+        other = await Client.connect(client.service_client.config.target_host, data_converter=data_converter())
+        async with working(other, second, cache=cache, task_queue=runs.task_queue):
             handles = [await runs.start("shop", "go") for _ in range(2)]
             for handle in handles:
                 assert (await handle.result())["output"] == "done"

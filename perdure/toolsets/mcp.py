@@ -158,8 +158,8 @@ class MCPServer(AbstractToolset[Any]):
         asked = ASKS.search(str(answer.__cause__ or answer.message))
         if asked and asked[1].lower() == "elicitation":
             raise ToolFailed(
-                f"The MCP server {self._id!r} asked the user for input in the middle of the call (elicitation), which is "
-                "not carried. Find out first what it needs to know, and call the tool with that."
+                f"The MCP server {self._id!r} asked the user for input in the middle of the call (elicitation), which "
+                "is not carried. Find out first what it needs to know, and call the tool with that."
             ) from None
         if asked:
             raise ToolFailed(f"The MCP server {self._id!r} asked for a model request (sampling): refused.") from None

@@ -1,5 +1,5 @@
-"""Calls that need the worker which holds a session for the run: they go to that worker's own queue, and where it is gone
-to any other, which is told that there was a session."""
+"""Calls that need the worker which holds a session for the run: they go to that worker's own queue, and where it is
+gone to any other, which is told that there was a session."""
 
 from __future__ import annotations
 
