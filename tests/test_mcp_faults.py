@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fastmcp.client import Client as MCPClient
 from pydantic_ai import Agent
 from pydantic_ai.mcp import MCPToolset
 from pydantic_ai.messages import ToolCallPart
@@ -180,13 +181,32 @@ async def test_s3_19_down_between_two_calls(client: Client, cache: int, shop: Sh
         assert shop.ran == ["look 1", "pay 3"]
 
 
-async def test_s3_19_a_question_in_the_middle_of_a_call_is_refused(client: Client, cache: int, shop: Shop) -> None:
-    script = Script({"ask": {}}, "done")
-    async with working(client, shop.app(script.model), cache=cache) as runs:
+@pytest.mark.parametrize("handshake", [False, True], ids=["modern", "handshake"])
+async def test_s3_19_what_a_server_asks_in_the_middle_of_a_call_is_refused(
+    client: Client, shop: Shop, handshake: bool
+) -> None:
+    script = Script({"ask": {}}, {"sample": {}}, "done")
+    source = shop.with_handshake if handshake else shop.source
+    async with working(client, shop.app(script.model, source=source)) as runs:
         handle = await runs.start("shop", "go")
         assert (await handle.result())["output"] == "done"
-        (text,) = await texts(handle)
-    assert "asked the user for input in the middle of the call (elicitation), which is not carried" in text
+        elicited, sampled = await texts(handle)
+    assert "asked the user for input in the middle of the call (elicitation), which is not carried" in elicited
+    assert sampled == "The MCP server 'shop' asked for a model request (sampling): refused."
+
+
+async def test_s3_19_a_handler_of_the_app_answers_what_a_server_asks(client: Client, tmp_path: Path) -> None:
+    async def ann(message: str, kind: Any, params: Any, context: Any) -> Any:
+        return kind(name="Ann")
+
+    script = Script({"ask": {}}, "done")
+    async with opened("stdio", tmp_path) as shop:
+        app = shop.app(script.model, source=lambda: MCPClient(shop.source(), mode="legacy", elicitation_handler=ann))
+        async with working(client, app) as runs:
+            handle = await runs.start("shop", "go")
+            await handle.result()
+            (text,) = await texts(handle)
+    assert "Ann" in text
 
 
 async def test_s3_19_of_pydantic_ais_own_toolset_a_lost_call_is_not_made_again(client: Client, tmp_path: Path) -> None:

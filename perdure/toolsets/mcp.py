@@ -17,9 +17,11 @@ from datetime import timedelta
 from time import monotonic
 from typing import Any, NoReturn
 
+from fastmcp.client import Client
+from mcp.types import ToolListChangedNotification
 from pydantic_ai import RunContext
 from pydantic_ai.exceptions import ModelRetry, ToolFailed
-from pydantic_ai.mcp import ClientTransport, FastMCPClient, MCPToolset, mcp_types
+from pydantic_ai.mcp import MCPToolset
 from pydantic_ai.messages import InstructionPart
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
@@ -29,19 +31,15 @@ from perdure.errors import AnswerLost, DeclarationError, ServerUnreachable
 from perdure.policy import seconds
 from perdure.toolsets.bound import BOUND
 from perdure.toolsets.claims import TRUSTED
+from perdure.toolsets.lost import is_mcp_error
 from perdure.toolsets.mcp_connection import Connection
+from perdure.toolsets.mcp_options import check
 from perdure.toolsets.mcp_sessions import Sessions
 
 logger = logging.getLogger("perdure.mcp")
 
-NOT_CARRIED = {
-    "sampling_model": "a server may not ask for model requests: no limit of the run would count them",
-    "sampling_handler": "a server may not ask for model requests: no limit of the run would count them",
-    "cache_tools": "the tool list is kept for ttl=…",
-    "init_timeout": "connect_timeout=… is the time for it",
-    "client": "it is the first argument",
-}
-ASKS = re.compile(r"(elicitation|sampling)", re.I)
+ASKS = re.compile(r"(elicitation|sampling)(/create| not supported)", re.I)
+"""How MCP's library refuses what a server asks a client that offers nothing of the kind."""
 
 
 class MCPServer(AbstractToolset[Any]):
@@ -76,12 +74,16 @@ class MCPServer(AbstractToolset[Any]):
 
         Raises `DeclarationError`.
         """
+        if not id:
+            raise DeclarationError('an MCP server needs an id: MCPServer(…, id="crm")')
         self._id = id
         self._ttl, self._seconds = seconds(ttl) or 0.0, seconds(connect_timeout) or 0.0
         self._trusted, self._optional = trust_annotations, optional
         self.per_run = per_run
         self._source, self._options = source, options
-        self._check()
+        check(f"MCPServer(id={id!r})", source, options, per_run)
+        if not (0 <= self._ttl < math.inf and 0 < self._seconds < math.inf):
+            raise DeclarationError(f"ttl={ttl!r} and connect_timeout={connect_timeout!r} must be finite times")
         self._pattern = self._make()
         self._connection = self._unconnected()
         self._sessions = Sessions(id, self._unconnected)
@@ -155,7 +157,7 @@ class MCPServer(AbstractToolset[Any]):
 
     async def _explain(self, name: str, ctx: RunContext[Any], answer: ModelRetry | ToolFailed) -> NoReturn:
         """Raise what the model is told of an error: of some the server's own words say too little."""
-        asked = ASKS.search(str(answer.__cause__ or answer.message))
+        asked = ASKS.search(str(answer.__cause__)) if is_mcp_error(answer.__cause__) else None
         if asked and asked[1].lower() == "elicitation":
             raise ToolFailed(
                 f"The MCP server {self._id!r} asked the user for input in the middle of the call (elicitation), which "
@@ -210,36 +212,16 @@ class MCPServer(AbstractToolset[Any]):
         """A toolset that isn't connected. It reports changes to us, and then to who asked for messages."""
         source = self._source() if callable(self._source) else self._source
         options = dict(self._options)
-        if not isinstance(source, FastMCPClient):
+        if not isinstance(source, Client):
             options["init_timeout"] = self._seconds
             options["message_handler"] = self._telling(options.get("message_handler"))
         return MCPToolset(source, id=self._id, cache_tools=False, **options)
 
     def _telling(self, also: Callable[[Any], Any] | None) -> Callable[[Any], Any]:
         async def handle(message: Any) -> None:
-            if isinstance(getattr(message, "root", message), mcp_types.ToolListChangedNotification):
+            if isinstance(getattr(message, "root", message), ToolListChangedNotification):
                 self._changed()
             if also is not None:
                 await also(message)
 
         return handle
-
-    def _check(self) -> None:
-        where = f"MCPServer(id={self._id!r})"
-        if not self._id:
-            raise DeclarationError('an MCP server needs an id: MCPServer(…, id="crm")')
-        for name in self._options.keys() & NOT_CARRIED.keys():
-            raise DeclarationError(f"{where}: {name}=… isn't taken: {NOT_CARRIED[name]}")
-        for name in ("auth", "headers"):
-            if callable(self._options.get(name)) and not hasattr(self._options[name], "auth_flow"):
-                raise DeclarationError(
-                    f"{where}: {name} as a function would need a connection for each call: use MCPToolset itself"
-                )
-        if isinstance(self._source, FastMCPClient):
-            raise DeclarationError(f"{where}: give a function that makes the client, as each connection needs its own")
-        if self.per_run and isinstance(self._source, ClientTransport):
-            raise DeclarationError(f"{where}: per_run=True needs a function that makes the transport for each session")
-        if not (0 <= self._ttl < math.inf and 0 < self._seconds < math.inf):
-            raise DeclarationError(
-                f"{where}: ttl={self._ttl!r} and connect_timeout={self._seconds!r} must be finite times"
-            )

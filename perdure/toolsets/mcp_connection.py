@@ -12,9 +12,10 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
+from fastmcp.exceptions import ToolError
 from mcp.client.subscriptions import ListenNotSupportedError, listen
 from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, ModelRetry, ToolFailed, UserError
-from pydantic_ai.mcp import MCPToolset, ToolError
+from pydantic_ai.mcp import MCPToolset
 from temporalio.exceptions import ApplicationError
 
 from perdure.errors import AnswerLost, ServerUnreachable

@@ -37,7 +37,8 @@ class Shop:
 
     def server(self, **options: Any) -> MCPServer:
         """A toolset for it."""
-        return MCPServer(options.pop("source", self.source), id="shop", **{"connect_timeout": 60.0, **options})
+        options.setdefault("connect_timeout", 60.0)
+        return MCPServer(options.pop("source", self.source), id="shop", **options)
 
     def source(self) -> Any:
         """Where it is, made anew for each connection."""
