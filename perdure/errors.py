@@ -15,6 +15,7 @@
     ├── AgentFailed           the agent ended itself: retries exhausted, cut-off output, a tool that ends the run
     ├── NotCarried            a value can't be written as JSON
     │   └── ArgumentsNotCarried   a tool's arguments don't survive it
+    ├── ToolContractViolation what serves a tool's contract gave a result that breaks it
     ├── OutputTooLarge        an output, a response or an input is over Temporal's payload limit
     ├── TranscriptTooLarge    the transcript is too large to continue as new with
     ├── ServerUnreachable     what runs a tool, or lists it, can't be reached: nothing ran
@@ -102,6 +103,11 @@ class ArgumentsNotCarried(NotCarried):
 
     Not retried; the run fails, naming the field. Change the argument's type.
     """
+
+
+class ToolContractViolation(PerdureError):
+    """What serves a tool gave a result that isn't what its contract says: an error in a program, so the model isn't
+    asked to mend it. Not retried, whatever the tool's effect; the run fails. Mend the handler, or the contract."""
 
 
 class OutputTooLarge(PerdureError, ValueError):

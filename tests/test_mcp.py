@@ -161,7 +161,7 @@ def test_s3_19_a_client_is_given_as_a_function() -> None:
         MCPServer(MCPClient("http://127.0.0.1:9/mcp"), id="crm")
 
 
-async def test_s2_type_5_calls_of_a_server_wait_where_hosted_ones_could_not(
+async def test_s2_type_05_calls_of_a_server_wait_where_hosted_ones_could_not(
     client: Client, cache: int, shop: Shop
 ) -> None:
     script = Script([ToolCallPart("look", {"n": 1}), ToolCallPart("pay", {"n": 2})], "done")

@@ -24,7 +24,7 @@ from perdure.contracts import (
     payload_size,
     told,
 )
-from perdure.errors import AnswerLost, InternalError, NotCarried, ServerUnreachable
+from perdure.errors import AnswerLost, InternalError, NotCarried, ServerUnreachable, ToolContractViolation
 
 KINDS: dict[str, OutcomeKind] = {
     "success": "returned",
@@ -76,7 +76,7 @@ def outcome_of_error(call: PlannedCall, error: Exception, attempt: int) -> CallO
 
     The text of an exception may hold a secret, so it goes to the worker's log and not to the model.
     """
-    if isinstance(error, UnexpectedModelBehavior | UserError | InternalError):
+    if isinstance(error, UnexpectedModelBehavior | UserError | InternalError | ToolContractViolation):
         return told(call, "failed", "The call ended the run.", fault_of(error))
     if isinstance(error, ApplicationError) and error.non_retryable:
         return told(call, "failed", "The call ended the run.", fault_of(error))

@@ -15,13 +15,15 @@ from perdure.activities.faults import log_error
 from perdure.activities.seam import Seam
 from perdure.agent import DurableAgent
 from perdure.contracts import ApprovalTerms, CallOptions, PlannedCall, args_digest
-from perdure.policy import READER, Approval, ToolPolicy, seconds
+from perdure.policy import READER, UNTIMED_START_TO_CLOSE, Approval, ToolPolicy, seconds
 from perdure.toolsets.bound import bound_to
 from perdure.toolsets.claims import with_claims
 from perdure.toolsets.read_result import is_reader
-from perdure.toolsets.target import target_of
+from perdure.toolsets.target import result_of, target_of
 
 KEY_DIGITS = 8
+LOOKUPS = ("tool-search", "capability-load")
+"""Kinds of Pydantic AI's own tools: `search_tools`, whatever its strategy, and `load_capability`."""
 
 
 async def planned_calls(
@@ -106,17 +108,20 @@ def _planned(
     args = _args(seam, call)
     policy = _policy(durable, seam, call.tool_name)
     options = policy.options(tool_timeout=tool.tool_def.timeout, sequential=_alone(tool.tool_def))
+    target = target_of(tool.tool_def)
+    if target is not None:
+        options = of_target(options)
     return PlannedCall(
         key=key_of(place, call.tool_name, args),
         tool_call_id=call.tool_call_id,
         tool=call.tool_name,
         args=args,
-        options=_of_reader(durable, call.tool_name, options) if is_reader(tool.tool_def) else options,
+        options=_of_our_own(durable, tool.tool_def, options),
         wait=seconds(policy.wait),
         dispatch=policy.dispatch is not None,
-        checked=policy.result is not None,
+        checked=policy.result is not None or result_of(tool.tool_def) is not None,
         metadata=dict(metadata),
-        target=target_of(tool.tool_def),
+        target=target,
         bound_to=bound_to(tool.tool_def),
     )
 
@@ -126,10 +131,19 @@ def _alone(tool: ToolDefinition) -> bool:
     return tool.sequential or bool(bound_to(tool))
 
 
-def _of_reader(durable: DurableAgent, name: str, options: CallOptions) -> CallOptions:
-    """The options of `read_result`: `safe` unless a policy is for it; its pages are bounded, so they aren't kept."""
-    own = options if durable.rule(name) else READER.options(sequential=options.sequential)
-    return own.model_copy(update={"max_result_bytes": None, "large_result": ""})
+def of_target(options: CallOptions) -> CallOptions:
+    """The options of a call that the workflow makes itself: nobody keeps the time but Temporal."""
+    return options.model_copy(update={"start_to_close": options.timeout or UNTIMED_START_TO_CLOSE})
+
+
+def _of_our_own(durable: DurableAgent, tool: ToolDefinition, options: CallOptions) -> CallOptions:
+    """The options of tools that are no user's. They only look: `safe` unless a policy is for them."""
+    if not is_reader(tool) and tool.tool_kind not in LOOKUPS:
+        return options
+    own = options if durable.rule(tool.name) else READER.options(sequential=options.sequential)
+    if not is_reader(tool):
+        return own
+    return own.model_copy(update={"max_result_bytes": None, "large_result": ""})  # its pages are bounded
 
 
 def key_of(place: str, tool: str, args: Any) -> str:
