@@ -152,7 +152,8 @@ def _members(schema: Any, root: Json) -> Iterator[Json]:
         for member in resolved[union]:
             yield from _members(member, root)
     elif "enum" in resolved:
-        yield from ({"const": value} for value in resolved["enum"])
+        beside = {name: value for name, value in resolved.items() if name != "enum"}
+        yield from ({**beside, "const": value} for value in resolved["enum"])
     elif isinstance(resolved.get("type"), list):
         yield from ({**resolved, "type": kind} for kind in resolved["type"])
     else:
