@@ -99,7 +99,7 @@ def _part(agent: str, tool: str, old: Any, new: Any, *, arguments: bool) -> Iter
     for at, what in broken:
         yield Change(agent, tool, f"{where}.{at}" if at else where, what, True)
     for at, what in more:
-        if (at, what) not in broken:
+        if at not in {place for place, _ in broken}:
             yield Change(agent, tool, f"{where}.{at}" if at else where, what, False)
     if not broken and not more:
         yield Change(agent, tool, where, "other words or defaults", False)
