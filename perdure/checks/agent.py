@@ -7,9 +7,10 @@ from typing import Any
 from perdure.agent import DurableAgent
 from perdure.capabilities import check_capabilities
 from perdure.checks.functions import check_deps
-from perdure.checks.policies import check_policies, check_reader
+from perdure.checks.policies import check_policies, check_reader, check_targets
 from perdure.checks.tools import check_tools
 from perdure.errors import DeclarationError
+from perdure.searching import check_search
 
 
 def check_agent(durable: DurableAgent) -> None:
@@ -25,7 +26,9 @@ def check_agent(durable: DurableAgent) -> None:
     check_capabilities(agent, where)
     check_tools(durable, where)
     check_policies(durable, where)
+    check_targets(durable, where)
     check_reader(durable, where)
+    check_search(durable, where)
     _check_params(durable, where)
 
 

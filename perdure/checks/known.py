@@ -18,6 +18,7 @@ from pydantic_ai.toolsets import (
 )
 
 from perdure.agent import DurableAgent
+from perdure.toolsets.target import result_of
 
 Shown = list[tuple[str, ToolDefinition, AbstractToolset[Any]]]
 """Each tool's name for the model, its definition, and the toolset that has it."""
@@ -32,6 +33,12 @@ def static_tools(durable: DurableAgent) -> tuple[dict[str, ToolDefinition], bool
         found |= {name: tool for name, tool, _ in tools or []}
         complete = complete and tools is not None
     return dict(sorted(found.items())), complete
+
+
+def declared_result(durable: DurableAgent, tool: str) -> Any:
+    """The type or JSON Schema that a tool declares for its results; `None` where it declares none, or isn't known."""
+    definition = static_tools(durable)[0].get(tool)
+    return None if definition is None else result_of(definition)
 
 
 def shown(toolset: AbstractToolset[Any]) -> Shown | None:
