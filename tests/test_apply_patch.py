@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -45,8 +46,18 @@ async def test_s2_type_08_a_patch_waits_for_a_person_and_is_applied(client: Clie
     assert found["c1.0"] == ("success", "m.py: had been changed so already")
 
 
-async def test_s2_type_08_a_repeated_attempt_changes_nothing(client: Client, tmp_path: Path) -> None:
-    """The first attempt writes and is lost: the diff would fit once more, and must not be applied twice."""
+@pytest.mark.parametrize("marks", [True, False])
+async def test_s2_type_08_a_repeated_attempt_changes_nothing(
+    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, marks: bool
+) -> None:
+    """The first attempt writes and is lost: the diff would fit once more, and must not be applied twice.
+
+    Without the attributes of Linux it isn't known whether the first has written: the model is told to look.
+    """
+    if not marks:
+        monkeypatch.delattr(os, "getxattr")
+    elif not keeps_marks(tmp_path):
+        pytest.skip("this disk keeps no extended attributes")
     (tmp_path / "list").write_text("one\n")
     tools: Any = patching(tmp_path, gated=False)
     own = tools.tools["apply_patch"].function
@@ -58,7 +69,7 @@ async def test_s2_type_08_a_repeated_attempt_changes_nothing(client: Client, tmp
         return answer
 
     tools.tools["apply_patch"].function_schema.function = lost
-    call = {"apply_patch": {"type": "update_file", "path": "list", "diff": "@@\n one\n+one\n"}}
+    call = {"apply_patch": {"type": "update_file", "path": "list", "diff": "@@\n+one\n"}}
     agent = Agent(Script(call, "done").model, name="coder", toolsets=[tools], deps_type=Any)
     policy = ToolPolicy(effect="idempotent", backoff=0.02)
     app = App(agents=[DurableAgent(agent, policies={"apply_patch": policy}, deps=lambda *_: None)])
@@ -66,8 +77,28 @@ async def test_s2_type_08_a_repeated_attempt_changes_nothing(client: Client, tmp
         handle = await runs.start("coder", "go")
         assert (await handle.result())["output"] == "done"
         assert await attempts(handle) == [1, 2, 1]
-        assert (await answers(handle))["c0.0"] == ("success", "list: had been changed so already")
+        assert (await answers(handle))["c0.0"] == (
+            ("success", "list: had been changed so already")
+            if marks
+            else ("failed", "Whether an earlier attempt has changed 'list' can't be told: read it.")
+        )
     assert (tmp_path / "list").read_text() == "one\none\n"
+
+
+def keeps_marks(folder: Path) -> bool:
+    """Whether the disk has extended attributes."""
+    Folder(folder).write("probe", b"", mark="m")
+    return Folder(folder).marks("probe") == ["m"]
+
+
+def test_marks_stay_with_a_file_through_later_writes(tmp_path: Path) -> None:
+    if not keeps_marks(tmp_path):
+        pytest.skip("this disk keeps no extended attributes")
+    files = Folder(tmp_path)
+    for n in range(40):
+        files.write("f", str(n).encode(), mark=f"m{n}")
+    files.write("f", b"by another tool")
+    assert files.marks("f") == [f"m{n}" for n in range(10, 40)]
 
 
 def test_s2_type_08_files_are_created_and_deleted_once(tmp_path: Path) -> None:

@@ -19,11 +19,15 @@ from tests.test_approvals import answers, cancelled, pending, update
 READERS = {"list_files": ToolPolicy(effect="safe"), "read_file": ToolPolicy(effect="safe")}
 
 
-def coder(root: Any, *turns: Any, policies: dict[str, ToolPolicy] | None = None, **options: Any) -> App:
+def coder(root: Any, *turns: Any, **options: Any) -> App:
     """An agent with a workspace."""
     agent = Agent(Script(*turns).model, name="coder", toolsets=[workspace(root, **options)], deps_type=Any)
-    durable = DurableAgent(agent, policies=READERS | (policies or {}), deps=lambda params, _: params)
-    return App(agents=[durable])
+    return App(agents=[DurableAgent(agent, policies=READERS, deps=params_alone)])
+
+
+def params_alone(params: Any, resources: Any) -> Any:
+    """The deps are the params."""
+    return params
 
 
 def run(command: str) -> dict[str, Any]:
@@ -50,7 +54,7 @@ async def test_s2_type_07_a_command_waits_for_a_person_and_then_runs_in_the_root
     client: Client, tmp_path: Path, cache: int
 ) -> None:
     (tmp_path / "a.txt").write_text("one\n")
-    turns = ({"list_files": {}}, run("echo two >> a.txt; pwd; exit 3"), {"read_file": {"path": "a.txt"}}, "done")
+    turns: Any = ({"list_files": {}}, run("echo two >> a.txt; pwd; exit 3"), {"read_file": {"path": "a.txt"}}, "done")
     async with working(client, coder(tmp_path, *turns), cache=cache) as runs:
         handle = await runs.start("coder", "go")
         (row,) = await pending(handle, 1)

@@ -61,19 +61,22 @@ def _create(files: Folder, path: str, diff: str) -> str:
 
 
 def _update(files: Folder, path: str, diff: str) -> str:
-    """Applied once, however often it is asked for: where the diff doesn't fit, or this is a later attempt of the same
-    call, it is looked whether the file already is what it makes of another."""
+    """Made once for one call, however often its activity runs: the new content carries the call's idempotency key."""
     held = files.read(path)
-    before = text_of(held, path)
-    if _is_repeated() and _has(before, diff):
+    key, attempt = _call()
+    marks = files.marks(path)
+    if key in (marks or []):
         return f"{path}: had been changed so already"
+    if marks is None and attempt > 1:
+        raise ToolFailed(f"Whether an earlier attempt has changed {path!r} can't be told: read it.")
+    before = text_of(held, path)
     try:
         after = _applied(before, diff)
     except ToolFailed:
         if _has(before, diff):
             return f"{path}: had been changed so already"
         raise
-    return f"{path}: {files.write(path, encoded(after), expected=held)}"
+    return f"{path}: {files.write(path, encoded(after), expected=held, mark=key)}"
 
 
 def _applied(text: str, diff: str, *, create: bool = False) -> str:
@@ -95,8 +98,10 @@ def _inverse(diff: str) -> str:
     return re.sub(r"^[+-]", lambda sign: SIGNS[sign.group()], diff, flags=re.M)
 
 
-def _is_repeated() -> bool:
+def _call() -> tuple[str, int]:
+    """The key and the attempt of the call; none in a plain `agent.run`."""
     try:
-        return current_call().attempt > 1
-    except LookupError:  # in a plain `agent.run`
-        return False
+        call = current_call()
+    except LookupError:
+        return "", 1
+    return call.idempotency_key, call.attempt

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from perdure.errors import DeclarationError
+from perdure.toolsets.marks import keep_marks, marks_of
 
 MAX_FILE = 10_000_000
 """Bytes of a file that is read or written."""
@@ -44,11 +45,18 @@ class Folder:
         with self._parent(path) as (parent, name):
             return _content(parent, name, path)
 
-    def write(self, path: str, data: bytes, *, expected: bytes | None = None, new: bool = False) -> Written:
+    def marks(self, path: str) -> list[str] | None:
+        """The marks of the latest writes of a file; `None` where this disk keeps none."""
+        with self._parent(path) as (parent, name):
+            return _marks(parent, name, path)
+
+    def write(
+        self, path: str, data: bytes, *, expected: bytes | None = None, new: bool = False, mark: str = ""
+    ) -> Written:
         """Put `data` in place of a file at once, readers see the old or the new; makes the folders it lies in.
 
         `expected` is what the file has to hold until then; a `new` one must not be there with other content. A link at
-        its place is refused.
+        its place is refused. `mark` comes with the content, as an extended attribute, where the disk keeps such.
         """
         if len(data) > MAX_FILE:
             raise FolderError(f"{path!r} would have {len(data)} bytes; a file may have {MAX_FILE}")
@@ -62,7 +70,8 @@ class Folder:
                     return "unchanged"
                 if new and current is not None:
                     raise FolderError(f"{path!r} is there already, with other content")
-                _replace(parent, name, data, 0o644 if mode is None else stat.S_IMODE(mode))
+                marks = ([] if mode is None else _marks(parent, name, path)) or []
+                _replace(parent, name, data, 0o644 if mode is None else stat.S_IMODE(mode), [*marks, mark])
                 return "created" if mode is None else "changed"
 
     def delete(self, path: str) -> bool:
@@ -136,7 +145,8 @@ def _enter(folder: int, name: str, path: str, create: bool) -> int:
         raise _refusal(error, path, name) from None
 
 
-def _content(parent: int, name: str, path: str) -> bytes:
+def _opened(parent: int, name: str, path: str) -> int:
+    """The descriptor of a plain file, to be read."""
     try:
         opened = os.open(name, os.O_RDONLY | _FILE, dir_fd=parent)
     except OSError as error:
@@ -144,7 +154,19 @@ def _content(parent: int, name: str, path: str) -> bytes:
     if not stat.S_ISREG(os.fstat(opened).st_mode):  # a folder, pipe or device
         os.close(opened)
         raise FolderError(f"{path!r} isn't a plain file")
-    with os.fdopen(opened, "rb") as file:
+    return opened
+
+
+def _marks(parent: int, name: str, path: str) -> list[str] | None:
+    opened = _opened(parent, name, path)
+    try:
+        return marks_of(opened)
+    finally:
+        os.close(opened)
+
+
+def _content(parent: int, name: str, path: str) -> bytes:
+    with os.fdopen(_opened(parent, name, path), "rb") as file:
         data = file.read(MAX_FILE + 1)
     if len(data) > MAX_FILE:
         raise FolderError(f"{path!r} has more than {MAX_FILE} bytes")
@@ -164,7 +186,7 @@ def _mode(parent: int, name: str, path: str) -> int | None:
     return mode
 
 
-def _replace(parent: int, name: str, data: bytes, mode: int) -> None:
+def _replace(parent: int, name: str, data: bytes, mode: int, marks: list[str]) -> None:
     """Write a new file beside the old one and rename it: a rename follows no link."""
     beside = f".perdure-{secrets.token_hex(8)}.tmp"
     opened = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE, 0o600, dir_fd=parent)
@@ -173,6 +195,7 @@ def _replace(parent: int, name: str, data: bytes, mode: int) -> None:
             file.write(data)
             file.flush()
             os.fchmod(opened, mode)
+            keep_marks(opened, marks)
             os.fsync(opened)
         os.rename(beside, name, src_dir_fd=parent, dst_dir_fd=parent)
     except BaseException:
