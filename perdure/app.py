@@ -9,8 +9,10 @@ from typing import Any
 from pydantic_ai.agent import AbstractAgent
 
 from perdure.agent import DurableAgent
-from perdure.checks import check_agent, check_function
+from perdure.checks.agent import check_agent
+from perdure.checks.functions import check_function
 from perdure.contracts import SEARCH_ATTRIBUTES, Notification, Principal, TokenUse
+from perdure.delegates import check_delegates
 from perdure.errors import DeclarationError, UnknownAgent
 from perdure.queues import TaskQueue, check_queues, check_served
 
@@ -61,6 +63,7 @@ class App:
             if durable.name in self.agents:
                 raise DeclarationError(f"two agents are named {durable.name!r}: a run asks for an agent by its name")
             self.agents[durable.name] = durable
+        check_delegates(self.agents)
         if unknown := sorted(set(search_attributes or ()) - set(SEARCH_ATTRIBUTES)):
             raise DeclarationError(f"search_attributes={unknown!r} are not set by perdure. Known: {SEARCH_ATTRIBUTES}")
         self.resources = resources

@@ -241,4 +241,4 @@ def seconds(value: float | timedelta | None) -> float | None:
 
 DEFAULT_POLICY = ToolPolicy()
 READER = ToolPolicy(effect="safe")
-"""That of the shipped tool `read_result`, where the agent has none for it."""
+"""That of `read_result`, `search_tools` and `load_capability`, where the agent has none for them."""

@@ -16,6 +16,7 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from perdure.activities.check_content import check_content
 from perdure.activities.check_edit import CheckEdit
+from perdure.activities.check_endpoint import check_endpoint
 from perdure.activities.check_result import CheckResult
 from perdure.activities.compact import Compact
 from perdure.activities.model_request import ModelRequests
@@ -69,6 +70,7 @@ def worker(
             CheckEdit(runtime).check_edit,
             CheckResult(runtime).check_result,
             check_content,
+            check_endpoint,
             Verify(runtime).verify,
             telling.notify,
             telling.dispatch,

@@ -30,9 +30,10 @@ Handle = WorkflowHandle[Any, Any]
 OF_THE_SERVER = {
     WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_FORCE_CLOSE_COMMAND,
     WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_UNHANDLED_COMMAND,
+    WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_RESET_WORKFLOW,
 }
-"""A task that the server itself gives up, to make a new one: more than 2 MB of events came while it ran, or it ended
-the run while something new came."""
+"""A task that the server itself gives up, to make a new one: more than 2 MB of events came while it ran, it ended the
+run while something new came, or the run was reset there."""
 TIMEOUT = timedelta(seconds=60)
 """A hang is a failure that must show."""
 

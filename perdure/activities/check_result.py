@@ -5,6 +5,7 @@ from __future__ import annotations
 from temporalio import activity
 
 from perdure.activities.runtime import Runtime
+from perdure.checks.known import declared_result
 from perdure.contracts import ResultCheck, ResultInput
 from perdure.schemas import problems
 
@@ -17,7 +18,10 @@ class CheckResult:
 
     @activity.defn(name="check_result")
     async def check_result(self, input: ResultInput) -> ResultCheck:
-        """By the type or schema of its `ToolPolicy(result=…)`, else by the schema that came with the call."""
-        policy = self._runtime.app.agent(input.agent).policy(input.tool)
-        declared = input.result_schema if policy.result is None else policy.result
+        """By the type or schema of its `ToolPolicy(result=…)`, else of the tool, else by what came with the call."""
+        durable = self._runtime.app.agent(input.agent)
+        own = durable.policy(input.tool).result
+        declared = own if own is not None else declared_result(durable, input.tool)
+        if declared is None:
+            declared = input.result_schema
         return ResultCheck(problem=problems(declared, input.result[0]))

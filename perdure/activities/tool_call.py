@@ -15,14 +15,13 @@ from temporalio.common import RawValue
 from temporalio.exceptions import ApplicationError
 
 from perdure.activities.call_outcome import deferred, outcome_of_error, outcome_of_run
-from perdure.activities.drive import Place, advance, at_calls, opened, place
+from perdure.activities.drive import Place, advance, at_calls, only_call, opened, place
 from perdure.activities.faults import log_error
 from perdure.activities.large_result import Bounds
 from perdure.activities.live import heartbeats
 from perdure.activities.results import results_of_this_run
 from perdure.activities.runtime import Runtime, not_run
 from perdure.activities.seam import Collected, Seam
-from perdure.activities.transcript import only_call
 from perdure.context import CurrentCall, Live, enter_call
 from perdure.contracts import MAY_HAVE_RUN, TOOL_ACTIVITY_PREFIX, CallOutcome, Fault, PlannedCall, ToolInput, told
 from perdure.errors import InternalError
@@ -153,6 +152,7 @@ def _current(input: ToolInput, here: Place, live: Live) -> CurrentCall:
     return CurrentCall(
         key=input.call.key,
         attempt=info.attempt,
+        attempts=1 if input.call.options.effect == "unsafe" else input.call.options.attempts,
         approved_by=input.approved_by,
         idempotency_key=input.idempotency_key,
         agent=input.agent,

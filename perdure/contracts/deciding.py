@@ -80,6 +80,12 @@ class ResultInput(Compact):
     result: list[Any]
 
 
+class EndpointInput(Compact):
+    """The argument of `check_endpoint`."""
+
+    endpoint: str
+
+
 class ContentInput(Compact):
     """The argument of `check_content`. Only lists are asked about: text is always fine."""
 
@@ -87,7 +93,7 @@ class ContentInput(Compact):
 
 
 class ResultCheck(Compact):
-    """The answer of `check_result` and `check_content`."""
+    """The answer of `check_result`, `check_content` and `check_endpoint`."""
 
     problem: str = ""
 

@@ -7,17 +7,51 @@ from typing import Any
 from pydantic_ai.tools import ToolDefinition
 
 from perdure.contracts import Target
+from perdure.errors import DeclarationError
+from perdure.policy import ToolPolicy
 
 TARGET = "perdure_target"
 """The key in a tool's metadata. The model never sees metadata; wrappers (prefixes, filters) keep it."""
 
 
-def metadata_of(target: Target) -> dict[str, Any]:
-    """The metadata of a tool whose calls go to `target`."""
-    return {TARGET: target.model_dump(mode="json")}
+RESULT = "perdure_result"
+"""The key of the type or JSON Schema that its results are checked by. It stays in the worker."""
+
+
+def metadata_of(target: Target, result: Any = None) -> dict[str, Any]:
+    """The metadata of a tool whose calls go to `target`, and whose results are of the type `result`."""
+    return {TARGET: target.model_dump(mode="json")} | ({} if result is None else {RESULT: result})
 
 
 def target_of(tool: ToolDefinition) -> Target | None:
     """What runs the calls of a tool; `None` = a worker of the agent, as any function."""
     raw = (tool.metadata or {}).get(TARGET)
     return None if raw is None else Target.model_validate(raw)
+
+
+def result_of(tool: ToolDefinition) -> Any:
+    """The type or JSON Schema of a tool's results; `None` = anything."""
+    return (tool.metadata or {}).get(RESULT)
+
+
+def check_policy(target: Target, policy: ToolPolicy, where: str) -> None:
+    """Raise `DeclarationError` for a policy that can't be kept where somebody else runs the calls."""
+    if policy.on_large_result != "fail":
+        raise DeclarationError(
+            f"{where}: on_large_result={policy.on_large_result!r} needs a worker of the agent that has the result "
+            "first; what somebody else returns can only fail where it is too large"
+        )
+    if target.kind == "workflow" and policy.schedule_to_start is not None:
+        raise DeclarationError(f"{where}: a workflow has no schedule_to_start: use timeout, which is all of its time")
+    if target.kind != "nexus":
+        return
+    if policy.effect == "unsafe":
+        raise DeclarationError(
+            f"{where}: Temporal begins a Nexus operation again, with the same request id, where it doesn't know "
+            "whether it was begun. Say with ToolPolicy(effect='idempotent') or 'safe' that this does no harm"
+        )
+    if policy.task_queue is not None or policy.attempts is not None:
+        raise DeclarationError(
+            f"{where}: task_queue and attempts don't apply to a Nexus operation: its endpoint has a queue, and it is "
+            "repeated until its timeout (an hour where there is none)"
+        )

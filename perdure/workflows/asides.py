@@ -27,8 +27,8 @@ with workflow.unsafe.imports_passed_through():
         fitting,
     )
     from perdure.errors import NotChecked
-    from perdure.workflows.calls import idempotency_key
     from perdure.workflows.cancelling import raise_if_cancelled
+    from perdure.workflows.keys import idempotency_key
     from perdure.workflows.requests import execute, position
     from perdure.workflows.state import RunState
     from perdure.workflows.waits import Waiting

@@ -17,12 +17,12 @@ with workflow.unsafe.imports_passed_through():
         Fault,
         PlannedCall,
         ToolInput,
-        args_digest,
         cut,
         told,
     )
     from perdure.workflows import clock, details, requests, targets
     from perdure.workflows.effects import outcome_of_failure
+    from perdure.workflows.keys import idempotency_key
     from perdure.workflows.options import activity_options
     from perdure.workflows.state import RunState
 
@@ -69,10 +69,3 @@ async def _schedule(state: RunState, call: PlannedCall, approved_by: list[str] |
         heartbeat_timeout=timedelta(seconds=options.heartbeat),
         **activity_options(call),
     )
-
-
-def idempotency_key(call: PlannedCall) -> str:
-    """The same for every attempt of a call, also after a workflow reset and a continue-as-new; unique to the call."""
-    info = workflow.info()
-    parts = [info.workflow_id, info.first_execution_run_id, call.key, call.tool, call.args]
-    return args_digest(parts)[:32]

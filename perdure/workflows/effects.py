@@ -22,13 +22,16 @@ def outcome_of_failure(call: PlannedCall, failure: FailureError) -> CallOutcome:
     cause = failure.cause if isinstance(failure, ActivityError) else failure
     if is_cancelled_exception(failure) or isinstance(cause, CancelledError):
         begun = not isinstance(failure, ActivityError) or failure.started_event_id != 0
-        return _cancelled(call, begun)
+        return stopped(call, begun)
     if isinstance(cause, TimeoutError):
-        return _timed_out(call, cause.type)
+        return timed_out(call, cause.type)
     if isinstance(cause, ApplicationError) and cause.type == "NotRun":
         return told(call, "failed", str(cause.message))
-    if call.target is not None and isinstance(cause, ApplicationError) and cause.type != "WorkerShutdown":
-        return told(call, "failed", f"The call failed: {cause.type or 'Exception'}.")  # it has ended, and says so
+    return lost(call)
+
+
+def lost(call: PlannedCall) -> CallOutcome:
+    """The outcome of a call of which nobody knows how far it came."""
     kind: OutcomeKind = "unknown" if call.options.effect == "unsafe" else "failed"
     return told(
         call,
@@ -37,17 +40,19 @@ def outcome_of_failure(call: PlannedCall, failure: FailureError) -> CallOutcome:
     )
 
 
-def _cancelled(call: PlannedCall, begun: bool) -> CallOutcome:
+def stopped(call: PlannedCall, begun: bool) -> CallOutcome:
+    """The outcome of a call that was cancelled with the run or the turn."""
     if call.options.effect == "unsafe" and begun:
         return told(call, "unknown", f"The run was cancelled. {MAY_HAVE_RUN}")
     return told(call, "cancelled", "The call was cancelled with the run.")
 
 
-def _timed_out(call: PlannedCall, type: TimeoutType | None) -> CallOutcome:
+def timed_out(call: PlannedCall, type: TimeoutType | None) -> CallOutcome:
+    """The outcome of a call that hasn't begun or ended in time."""
     if type == TimeoutType.SCHEDULE_TO_START:
         before = " An earlier attempt may have run." if call.options.attempts > 1 else ""
         return told(call, "failed", f"The call was never started: no worker took it in time.{before}")
-    if call.options.on_timeout == "fail" and type == TimeoutType.START_TO_CLOSE:
+    if call.options.on_timeout == "fail" and type in (TimeoutType.START_TO_CLOSE, TimeoutType.SCHEDULE_TO_CLOSE):
         message = f"tool {call.tool!r} did not end within {call.options.start_to_close:g} s"
         return told(call, "unknown", MAY_HAVE_RUN, Fault(type="ToolTimeout", message=message))
     if call.options.effect == "unsafe":

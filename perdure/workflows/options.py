@@ -11,6 +11,9 @@ from temporalio.common import RetryPolicy
 with workflow.unsafe.imports_passed_through():
     from perdure.contracts import PlannedCall
 
+TOLD_ERRORS = ("ToolFailed", "ModelRetry")
+"""Types of errors whose messages are meant for the model: Pydantic AI's own. Nothing is repeated after one."""
+
 
 def activity_options(call: PlannedCall) -> dict[str, Any]:
     """All but queue and heartbeat, which depend on who runs it."""
@@ -24,6 +27,7 @@ def activity_options(call: PlannedCall) -> dict[str, Any]:
             maximum_attempts=options.attempts,
             initial_interval=timedelta(seconds=options.backoff),
             maximum_interval=timedelta(seconds=max(60.0, options.backoff)),
+            non_retryable_error_types=list(TOLD_ERRORS) if call.target else None,
         ),
         "cancellation_type": workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
         "summary": call.key,

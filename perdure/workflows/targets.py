@@ -1,7 +1,5 @@
-"""Calls that the workflow makes itself: an existing activity, in any language, under its own type and queue.
-
-No code of the agent runs for them. What they answer with is JSON; `told` in the transcript as the call's result.
-"""
+"""Calls that the workflow makes itself: an activity, a workflow or a Nexus operation that somebody else serves, in any
+language, under its own type and queue. No code of the agent runs for them. What they answer with is JSON."""
 
 from __future__ import annotations
 
@@ -9,45 +7,125 @@ from datetime import timedelta
 from typing import Any
 
 from temporalio import workflow
+from temporalio.common import RawValue, RetryPolicy
+from temporalio.exceptions import FailureError
 
 with workflow.unsafe.imports_passed_through():
-    from perdure.contracts import MAX_PAYLOAD, CallOutcome, PlannedCall, Target, payload_size, told
-    from perdure.workflows import requests
+    from perdure.contracts import CallOutcome, PlannedCall, Target, told
+    from perdure.workflows import endpoints, handoff, subagents
+    from perdure.workflows.begun import GivenUp, ended
+    from perdure.workflows.cancelling import raise_if_cancelled
+    from perdure.workflows.children import run_child
+    from perdure.workflows.effects import stopped
+    from perdure.workflows.keys import idempotency_key
     from perdure.workflows.options import activity_options
+    from perdure.workflows.remote_failures import outcome_of_remote
+    from perdure.workflows.remote_results import outcome_of_result
     from perdure.workflows.state import RunState
+
+NOT_KNOWN = "This version of perdure can't do what was planned for this call."
+
+
+class NotMade(Exception):
+    """A call can't be made; says why. Never leaves the workflow."""
 
 
 async def run(state: RunState, call: PlannedCall, target: Target) -> CallOutcome:
-    """Make the call and return its outcome. Raises `FailureError` where what was scheduled failed."""
-    match target.kind:
-        case "activity":
-            result = await _activity(state, call, target)
-        case "unknown":
-            return told(call, "failed", "This version of perdure can't do what was planned for this call.")
-    return _returned(call, result)
+    """Make the call and return its outcome. Raises `CancelledError` where it hasn't begun."""
+    try:
+        match target.kind:
+            case "activity":
+                result = await _activity(state, call, target)
+            case "workflow":
+                result = await _workflow(state, call, target)
+            case "nexus":
+                result = await _operation(state, call, target)
+            case "agent":
+                return await subagents.run(state, call, target)
+            case "handoff":
+                return await handoff.run(state, call, target)
+            case "unknown":
+                return told(call, "failed", NOT_KNOWN)
+    except GivenUp:
+        return stopped(call, begun=True)
+    except NotMade as error:
+        return told(call, "failed", f"The call was not made: {error}.")
+    except FailureError as failure:
+        return outcome_of_remote(call, target, failure)
+    return await outcome_of_result(state, call, result)
 
 
-async def _activity(state: RunState, call: PlannedCall, target: Target) -> Any:
+async def _activity(state: RunState, call: PlannedCall, target: Target) -> RawValue:
+    """Its id is the idempotency key, which whoever serves it can read."""
     options = call.options
-    return await requests.execute_with(
-        state,
-        target.name,
-        arguments(call, target),
-        task_queue=options.task_queue or target.task_queue,
-        heartbeat_timeout=timedelta(seconds=options.heartbeat) if target.heartbeats else None,
-        **activity_options(call),
-    )
+    beats = options.heartbeat if target.heartbeats else 0.0
+
+    async def work() -> Any:
+        return await workflow.execute_activity(
+            target.name,
+            args=arguments(call, target),
+            activity_id=idempotency_key(call),
+            task_queue=options.task_queue or target.task_queue,
+            heartbeat_timeout=timedelta(seconds=beats) if beats else None,
+            result_type=RawValue,
+            **activity_options(call),
+        )
+
+    return await ended(state, work(), options.grace + beats)  # it hears of a cancel with its next heartbeat
+
+
+async def _workflow(state: RunState, call: PlannedCall, target: Target) -> RawValue:
+    options = call.options
+    retries = None if options.attempts == 1 else _retries(call)
+    args = arguments(call, target)
+    more: dict[str, Any] = {"execution_timeout": options.timeout, "retries": retries}
+    return await run_child(state, call, target.name, args, task_queue=target.task_queue, **more)
+
+
+async def _operation(state: RunState, call: PlannedCall, target: Target) -> RawValue:
+    await _check_operation(state, call, target)
+    client: workflow.NexusClient[Any] = workflow.create_nexus_client(service=target.service, endpoint=target.endpoint)
+    options = call.options
+    wait = options.schedule_to_start
+
+    async def work() -> Any:
+        args = arguments(call, target)
+        handle = await client.start_operation(
+            target.name,
+            args[0] if args else None,
+            output_type=RawValue,
+            schedule_to_close_timeout=timedelta(seconds=options.start_to_close),
+            schedule_to_start_timeout=None if wait is None else timedelta(seconds=wait),
+            headers={"idempotency-key": idempotency_key(call)},
+            summary=call.key,
+        )
+        return await handle
+
+    return await ended(state, work(), options.grace)
+
+
+async def _check_operation(state: RunState, call: PlannedCall, target: Target) -> None:
+    """Raise `NotMade` where the operation can't be begun, or might be begun twice."""
+    if call.options.effect == "unsafe":
+        raise NotMade("a Nexus operation may be begun more than once, and its policy says that it never may")
+    try:
+        problem = await endpoints.problem_of(state, target.endpoint)
+    except FailureError:
+        raise_if_cancelled()
+        problem = f"whether there is a Nexus endpoint {target.endpoint!r} could not be found out"
+    if problem:
+        raise NotMade(problem)
+
+
+def _retries(call: PlannedCall) -> RetryPolicy:
+    policy: RetryPolicy = activity_options(call)["retry_policy"]
+    return policy
 
 
 def arguments(call: PlannedCall, target: Target) -> list[Any]:
-    """The arguments as what is called takes them: one object, or each by its place."""
+    """The arguments as what is called takes them: none, one object, or each by its place."""
+    if target.no_arguments:
+        return []
     if not target.positional:
         return [call.args]
     return [call.args.get(name) for name in target.positional]
-
-
-def _returned(call: PlannedCall, result: Any) -> CallOutcome:
-    size, most = payload_size(result), call.options.max_result_bytes or MAX_PAYLOAD
-    if size > most:
-        return told(call, "failed", f"The result has {size} bytes, more than the {most} that are allowed.")
-    return told(call, "returned", "").model_copy(update={"result": [result]})
