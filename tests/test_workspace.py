@@ -119,6 +119,19 @@ async def test_s2_type_07_output_is_bounded(client: Client, tmp_path: Path) -> N
     assert len(text) < MAX_PAYLOAD
 
 
+@pytest.mark.parametrize("command", ["echo " + "x" * 100_000, "echo \0", "echo " + "é" * 60_000], ids=len)
+async def test_s2_type_07_a_command_that_no_system_takes_is_told(tmp_path: Path, command: str) -> None:
+    agent = Agent(Script(run(command), "done").model, toolsets=[workspace(tmp_path, gated=False)])
+    (answer,) = (
+        part
+        for message in (await agent.run("go")).all_messages()
+        for part in message.parts
+        if part.part_kind == "tool-return"
+    )
+    assert answer.outcome == "failed"
+    assert answer.content == "A command may have 100000 bytes and no null character. Write a script and run it."
+
+
 async def test_s2_type_07_a_folder_of_each_run(client: Client, tmp_path: Path) -> None:
     def own(ctx: RunContext[Any]) -> Path:
         return tmp_path / ctx.deps["folder"]

@@ -21,6 +21,8 @@ from perdure.toolsets.folder import Folder, FolderError
 Root = str | Path | Callable[[RunContext[Any]], str | Path]
 """A folder, or a function that gives the folder of a run."""
 T = TypeVar("T")
+MAX_COMMAND = 100_000
+"""Bytes; Linux takes no argument of a program over 128 KiB."""
 MAX_LINES = 2_000
 MAX_NAMES = 1_000
 
@@ -126,8 +128,10 @@ def _add_shell(
         Args:
             command: The command, for `/bin/sh -c`.
         """
-        if "\0" in command:
-            raise ToolFailed("The command holds a null character.")
+        if "\0" in command or len(encoded(command)) > MAX_COMMAND:
+            raise ToolFailed(
+                f"A command may have {MAX_COMMAND} bytes and no null character. Write a script and run it."
+            )
         here = folder(root, ctx).root
         local = LocalWorkspaceBackend(here, env={"HOME": str(here), **env})
         try:
