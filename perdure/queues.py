@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from perdure.agent import DurableAgent
-from perdure.checks import static_tools
+from perdure.checks.known import static_tools
 from perdure.errors import DeclarationError
 from perdure.toolsets.target import target_of
 
