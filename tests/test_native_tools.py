@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,7 +9,6 @@ import pytest
 from pydantic_ai import Agent, BinaryImage
 from pydantic_ai.capabilities import NativeTool, WebSearch
 from pydantic_ai.messages import (
-    BinaryContent,
     FilePart,
     ModelMessage,
     ModelResponse,
@@ -211,35 +209,6 @@ async def failed(runs: Runs, agent: str) -> tuple[Any, Any]:
     """A run that fails, and its failure."""
     failure = await runs.failure(agent, "go")
     return runs.handles[-1], failure
-
-
-async def test_s2_type_10_an_image_is_an_output(client: Client, cache: int) -> None:
-    script = Searching([FilePart(PIXEL)], profile=EVERY)
-    agent: Agent[None, BinaryImage] = Agent(
-        script.model, name="office", output_type=BinaryImage, capabilities=[NativeTool(ImageGenerationTool())]
-    )
-    async with working(client, App(agents=[agent]), cache=cache) as runs:
-        result = await runs.run("office", "go")
-    assert result["output"]["media_type"] == "image/png"
-    assert base64.urlsafe_b64decode(result["output"]["data"]) == PIXEL.data
-
-
-async def test_s2_type_10_an_image_over_the_limit_ends_the_run_without_another_attempt(client: Client) -> None:
-    large = BinaryContent(data=bytes(2_000_000), media_type="image/png")
-    asked: list[int] = []
-
-    def turn(found: Any, info: Any) -> ModelResponse:
-        asked.append(len(found))
-        return ModelResponse(parts=[FilePart(large), TextPart("done")])
-
-    async with working(client, app(Searching(turn, profile=EVERY), ImageGenerationTool())) as runs:
-        handle, failure = await failed(runs, "office")
-        assert await attempts(handle) == [1]
-        status: Any = await handle.query("status")
-    assert failure.type == "OutputTooLarge"
-    assert "a step may have 1500000" in failure.message
-    assert status["usage"]["requests"] == 1, "what it cost is counted"
-    assert asked == [1]
 
 
 async def test_s2_type_06_a_tool_of_raw_text_is_a_function_of_one_text(client: Client) -> None:
