@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 
 from benchmarks.imports import Imports
+from benchmarks.many_tools import FEW, NAMESPACES, SIZE_TARGET, TIME_TARGET, ManyTools
 from benchmarks.measure import COMPLETED, Run
 from benchmarks.memory import Memory
 from benchmarks.waiting import Delays, Spread, Waiting
@@ -36,6 +37,7 @@ class Report:
     imports: Imports | None = None
     memory: Memory | None = None
     waiting: Sequence[Waiting] = ()
+    tools: ManyTools | None = None
 
     def ratios(self) -> list[Ratio]:
         """Those that the peers measured allow for."""
@@ -63,7 +65,14 @@ def _time(what: str, ours: Run, theirs: Run, target: float) -> Ratio:
 
 def markdown(report: Report) -> str:
     """The whole report."""
-    parts = [_machine(), _runs(report.runs), _ratios(report.ratios()), *_notes(report), _waiting(report.waiting)]
+    parts = [
+        _machine(),
+        _runs(report.runs),
+        _ratios(report.ratios()),
+        *_notes(report),
+        _waiting(report.waiting),
+        _tools(report.tools),
+    ]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -135,6 +144,22 @@ def _waiting(measured: Sequence[Waiting]) -> str:
             lines.append(f"| {' | '.join([*cells, *_delay_cells(delays, found.decisions)])} |")
             cells = [""] * len(cells)
     return "\n".join(lines) + f"\n\n{NOTHING_OPEN}"
+
+
+def _tools(found: ManyTools | None) -> str:
+    if found is None:
+        return ""
+    few, many = f"{found.few_bytes / 1e3:.1f} kB", f"{found.many_bytes / 1e3:.1f} kB"
+    return "\n".join(
+        [
+            "| tools | shown | model request | ratio | target | time per step | ratio | target |",
+            "|--:|--:|--:|--:|--:|--:|--:|--:|",
+            f"| {FEW} | {FEW} | {few} |  |  | {found.few_seconds * 1000:.1f} ms |  |  |",
+            f"| {found.tools} in {NAMESPACES} namespaces | {FEW} found | {many} | {found.size_ratio:.2f} | ≤ {SIZE_TARGET} "
+            f"| {found.many_seconds * 1000:.1f} ms | {found.time_ratio:.2f} | ≤ {TIME_TARGET} |",
+            f"| {found.tools} | {found.tools} | {found.whole_bytes / 1e3:.1f} kB |  |  | {found.whole_seconds * 1000:.1f} ms |  |  |",
+        ]
+    )
 
 
 def _delay_cells(delays: Delays, decisions: int) -> list[str]:

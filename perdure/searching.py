@@ -15,7 +15,7 @@ from pydantic_ai.tools import ToolDefinition
 
 from perdure.agent import DurableAgent
 from perdure.errors import DeclarationError
-from perdure.listing import listed, namespaces
+from perdure.listing import listed, namespaces_in
 from perdure.native import native_problem
 from perdure.toolsets.namespace import namespace_of
 
@@ -64,7 +64,7 @@ def _the_search(durable: DurableAgent, where: str) -> ToolSearch[Any]:
 
 def _check_names(durable: DurableAgent, tools: list[ToolDefinition], where: str) -> None:
     """Names that are joined from two parts may meet where neither part does."""
-    spaces = Counter(space.prefix for toolset in durable.agent.toolsets for space in namespaces(toolset))
+    spaces = Counter(space.prefix for toolset in durable.agent.toolsets for space in namespaces_in(toolset))
     if twice := [name for name, count in spaces.items() if count > 1]:
         raise DeclarationError(f"{where}: two namespaces are named {twice[0]!r}: a search by that name means one")
     named = Counter(tool.name for tool in tools)
