@@ -8,15 +8,16 @@ from pydantic_ai import Agent, FunctionToolset, RunContext, ToolReturn
 from pydantic_ai.capabilities import AbstractCapability, Capability
 from pydantic_ai.messages import ToolAvailabilityDeltaPart
 from pydantic_ai.tools import ToolDefinition
-from pydantic_ai.toolsets import FilteredToolset
+from pydantic_ai.toolsets import DynamicToolset, FilteredToolset
 from temporalio.client import Client
 
-from perdure import App
-from perdure.toolsets.namespace import namespace
+from perdure import App, DurableAgent, ToolPolicy
+from perdure.toolsets.namespace import namespace, namespaces
 from tests.harness import activities, messages, working
-from tests.namespaces import LOCAL, Searching, numbered, office, search
+from tests.namespaces import LOCAL, Searching, numbered, office, search, spaces
 from tests.test_tool_search_kept import NATIVE
 
+SAFE = ToolPolicy(effect="safe")
 SIX = ["billing_invoice", "billing_refund", "shipping_relabel", "shipping_track", "staff_payslip", "staff_vacation"]
 
 
@@ -45,6 +46,34 @@ async def test_a_step_lists_of_hidden_namespaces_what_it_can_use(client: Client)
     found = ["billing_invoice", "billing_refund", "shipping_track", "staff_vacation"]
     assert lists.seen == [one_each, one_each, one_each, SIX, found, found, found]
     assert ran == ["look", "refund"]
+
+
+async def test_s2_15_many_namespaces_may_be_one_toolset(client: Client, cache: int) -> None:
+    ran: list[str] = []
+    script = Searching({"billing_refund": {}}, search("billing"), {"billing_refund": {}}, "done")
+    joined = namespaces(*spaces(ran))
+    agent = Agent(script.model, name="office", toolsets=[joined], retries=2)
+    async with working(client, App(agents=[DurableAgent(agent, policies={"billing_*": SAFE})]), cache=cache) as runs:
+        handle = await runs.start("office", "go")
+        await handle.result()
+        assert await activities(handle) == [
+            *("model_request", "model_request", "tool:search_tools", "model_request", "tool:billing_refund"),
+            "model_request",
+        ]
+        assert "is not available yet" in str((await messages(handle))[2])
+    assert script.shown() == [[], [], *[["billing_invoice", "billing_refund"]] * 2]
+    assert ran == ["refund"]
+
+
+async def test_s2_19_names_of_namespaces_that_meet_in_a_run_end_it(client: Client) -> None:
+    changing = DynamicToolset(lambda _: numbered("changing", ["b_c"], []), id="changing")
+    one = namespace(changing, name="a", description="One.")
+    other = namespace(numbered("other", ["c"], []), name="a_b", description="Two.")
+    agent = Agent(Searching("never").model, name="office", toolsets=[namespaces(one, other)])
+    async with working(client, App(agents=[agent])) as runs:
+        failure = await runs.failure("office", "go")
+    assert failure.type == "UserError"
+    assert "Two tools of namespaces are named 'a_b_c'" in failure.message
 
 
 async def test_everything_is_listed_for_a_provider_that_gets_hidden_tools(client: Client) -> None:
