@@ -3,6 +3,7 @@
 from tests.equality_cases import (
     capabilities,
     endings,
+    hidden,
     histories,
     outputs,
     prompts,
@@ -21,6 +22,7 @@ __all__ = [
     "Ran",
     "capabilities",
     "endings",
+    "hidden",
     "histories",
     "outputs",
     "prompts",
