@@ -76,8 +76,7 @@ def _adapted(tool: BaseTool, id: str, inject: Mapping[str, Inject]) -> Tool[Any]
     def call(ctx: RunContext[Any], /, **args: Any) -> ToolReturn[Any]:
         return result_of(tool.name, tool.invoke(made(ctx, args)))
 
-    run = call_async if _is_async(tool) else call
-    adapted = foreign(tool.name, tool.description, schema, run, check, where)
+    adapted = foreign(tool.name, tool.description, schema, call_async if _is_async(tool) else call, check, where)
     adapted.defer_loading = bool((tool.extras or {}).get("defer_loading"))
     return adapted
 
