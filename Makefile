@@ -29,9 +29,10 @@ browser: ## Install Chromium, for the tests of the Web UI (Debian, as root)
 screenshot: $(READY) ## Make the picture of docs/approvals.md anew
 	PERDURE_SCREENSHOT=docs/images/approval-web-ui.png $(BIN)/python -m pytest tests/test_web_ui.py
 
-soak: $(READY) ## Run 2,000 examples of the property of approvals, 250 of that of sessions, a session of 200 turns
+soak: $(READY) ## Run the properties with many examples, a roll-over after every event, a session of 200 turns
 	PERDURE_EXAMPLES=2000 $(BIN)/python -m pytest tests/test_property.py
 	PERDURE_SESSION_EXAMPLES=250 $(BIN)/python -m pytest tests/test_session_property.py
+	PERDURE_ROLL_STEP=1 $(BIN)/python -m pytest tests/test_roll_over_everywhere.py
 	PERDURE_SOAK_TURNS=200 $(BIN)/python -m pytest tests/test_session_soak.py -s
 
 check: $(READY) ## Lint, types, import arrows

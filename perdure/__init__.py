@@ -13,11 +13,13 @@ if TYPE_CHECKING:
     from perdure.context import CurrentCall, current_call, progress
     from perdure.contracts import ExternalCall, Limits, Notification, Principal, RunRequest, RunResult, TokenUse
     from perdure.errors import DeclarationError, NotAllowed, PerdureError
-    from perdure.policy import Approval, ToolPolicy
+    from perdure.policy import Approval, Breaker, ToolPolicy
+    from perdure.queues import TaskQueue
 
 __all__ = [
     "App",
     "Approval",
+    "Breaker",
     "CurrentCall",
     "DeclarationError",
     "DurableAgent",
@@ -29,6 +31,7 @@ __all__ = [
     "Principal",
     "RunRequest",
     "RunResult",
+    "TaskQueue",
     "TokenUse",
     "ToolPolicy",
     "current_call",
@@ -38,6 +41,7 @@ __all__ = [
 _HOMES = {
     "App": "app",
     "Approval": "policy",
+    "Breaker": "policy",
     "CurrentCall": "context",
     "DeclarationError": "errors",
     "DurableAgent": "agent",
@@ -49,6 +53,7 @@ _HOMES = {
     "PerdureError": "errors",
     "RunRequest": "contracts",
     "RunResult": "contracts",
+    "TaskQueue": "queues",
     "TokenUse": "contracts",
     "ToolPolicy": "policy",
     "current_call": "context",

@@ -52,6 +52,8 @@ class DurableAgent:
     """Attempts of a model request by Temporal; the provider client's own retries are switched off."""
     max_parallel_calls: int = 16
     """Tool calls of a run that are open at once."""
+    require_descriptions: bool = False
+    """Whether a tool, or an argument of one, without a description is refused, where tools are known without a run."""
     compact_above: int | None = None
     """Tokens of the context (input and output of the last model request) above which older messages are summarised.
     `None`: four fifths of the model's window, where Pydantic AI knows it, which is also the most; 0: never."""

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from pydantic_ai.agent import AbstractAgent
 
 from perdure.agent import DurableAgent
-from perdure.checks import check_agent, check_function
+from perdure.checks.agent import check_agent
+from perdure.checks.functions import check_function
 from perdure.contracts import SEARCH_ATTRIBUTES, Notification, Principal, TokenUse
+from perdure.delegates import check_delegates
 from perdure.errors import DeclarationError, UnknownAgent
+from perdure.queues import TaskQueue, check_queues, check_served
 
 
 class App:
@@ -28,6 +31,8 @@ class App:
             reminded, escalated or decided. Its failure never holds up a run. See `perdure.webhook.Webhook`.
         search_attributes: which of `AgentName`, `AgentStatus` and `AgentWaiting` to set, as far as they are registered
             (`perdure setup`), which each run asks for. `None`: all.
+        task_queues: queues of their own for tools, by the name that `ToolPolicy(task_queue=…)` gives, with the limits
+            that Temporal keeps. A worker serves all of them unless it is told which.
 
     Raises:
         DeclarationError: naming what is wrong, what is known, and what to do.
@@ -41,19 +46,24 @@ class App:
         verifier: Callable[[str, TokenUse], Awaitable[Principal]] | None = None,
         notifier: Callable[[Notification], Awaitable[None]] | None = None,
         search_attributes: Sequence[str] | None = None,
+        task_queues: Mapping[str, TaskQueue] | None = None,
     ) -> None:
         if not agents:
             raise DeclarationError("App(agents=[]) serves nothing: give at least one agent")
         check_function("verifier", verifier, 2)
         check_function("notifier", notifier, 1)
+        self.task_queues = dict(task_queues or {})
+        check_queues(self.task_queues)
         self.agents: dict[str, DurableAgent] = {}
         for declared in agents:
             durable = declared if isinstance(declared, DurableAgent) else DurableAgent(declared)
             check_agent(durable)
             _check_approvers(durable, verifier is not None)
+            check_served(durable, self.task_queues)
             if durable.name in self.agents:
                 raise DeclarationError(f"two agents are named {durable.name!r}: a run asks for an agent by its name")
             self.agents[durable.name] = durable
+        check_delegates(self.agents)
         if unknown := sorted(set(search_attributes or ()) - set(SEARCH_ATTRIBUTES)):
             raise DeclarationError(f"search_attributes={unknown!r} are not set by perdure. Known: {SEARCH_ATTRIBUTES}")
         self.resources = resources

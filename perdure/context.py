@@ -16,6 +16,8 @@ class CurrentCall:
     """`step.call-digest`, unique in the run."""
     attempt: int
     """Temporal's attempt, from 1. `RunContext.retry` is something else: the model's count."""
+    attempts: int
+    """How many attempts Temporal makes of this call at most. In the last one nothing is repeated any more."""
     idempotency_key: str
     """The same for every attempt of this call, also after a reset of the workflow. Hand it to the outside."""
     agent: str

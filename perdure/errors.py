@@ -15,8 +15,11 @@
     ├── AgentFailed           the agent ended itself: retries exhausted, cut-off output, a tool that ends the run
     ├── NotCarried            a value can't be written as JSON
     │   └── ArgumentsNotCarried   a tool's arguments don't survive it
+    ├── ToolContractViolation what serves a tool's contract gave a result that breaks it
     ├── OutputTooLarge        an output, a response or an input is over Temporal's payload limit
     ├── TranscriptTooLarge    the transcript is too large to continue as new with
+    ├── ServerUnreachable     what runs a tool, or lists it, can't be reached: nothing ran
+    ├── AnswerLost            what runs a tool was lost before it answered: the call may or may not have run
     ├── PayloadStoreError     the payload store can't be read or written, or has lost something
     ├── TranscriptMismatch    a worker's copy of the transcript isn't the workflow's
     └── InternalError         a fault of perdure itself, with the original message
@@ -102,6 +105,11 @@ class ArgumentsNotCarried(NotCarried):
     """
 
 
+class ToolContractViolation(PerdureError):
+    """What serves a tool gave a result that isn't what its contract says: an error in a program, so the model isn't
+    asked to mend it. Not retried, whatever the tool's effect; the run fails. Mend the handler, or the contract."""
+
+
 class OutputTooLarge(PerdureError, ValueError):
     """A value is larger than Temporal carries (2 MB a payload). Not retried; the message names the sizes."""
 
@@ -109,6 +117,16 @@ class OutputTooLarge(PerdureError, ValueError):
 class TranscriptTooLarge(PerdureError, ValueError):
     """What a run has to take with it when it continues as new is too large (1.5 MB, compressed). The run fails; its
     transcript stays readable. Configure a payload store (`PERDURE_PAYLOADS`), or compaction (`compact_above`)."""
+
+
+class ServerUnreachable(PerdureError):
+    """What runs a tool, or lists it, can't be reached, so nothing ran. A toolset raises it. A model request is tried again;
+    a call too, where its policy has attempts; then the model is told. The message is told, so it holds no secret."""
+
+
+class AnswerLost(PerdureError):
+    """What runs a tool was lost before it answered. A toolset raises it. An `unsafe` call is then `unknown`, others are
+    repeated, and in the end `failed`. The message is told to the model, so it holds no secret."""
 
 
 class PayloadStoreError(PerdureError):

@@ -111,6 +111,26 @@ class Approval:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Breaker:
+    """When a worker stops calling a tool that fails: the model is then told that it isn't available for now.
+
+    A failure is an exception other than `ModelRetry` and `ToolFailed`, or a call that doesn't end in time.
+    """
+
+    failures: int = 5
+    """Failures in a row, attempts of one call included, after which it opens."""
+    reset_after: float | timedelta = 60.0
+    """Time after which one call is let through, to see. It closes the breaker, or opens it for as long again."""
+
+    def __post_init__(self) -> None:
+        after = seconds(self.reset_after)
+        if type(self.failures) is not int or self.failures < 1:
+            raise DeclarationError(f"failures={self.failures!r} must be a whole number, at least 1")
+        if after is None or not 0 < after <= LONGEST.total_seconds():
+            raise DeclarationError(f"reset_after={self.reset_after!r} must be a finite time, more than 0 seconds")
+
+
+@dataclass(frozen=True, kw_only=True)
 class ToolPolicy:
     """How Temporal runs a tool. Times are seconds or `timedelta`.
 
@@ -133,11 +153,13 @@ class ToolPolicy:
     heartbeat: float | timedelta = 30.0
     """After this much silence of the worker the attempt is lost. Shorter makes a server restart lose attempts."""
     schedule_to_start: float | timedelta | None = None
-    """Time to find a worker; `None` = waits. Set it where a queue of its own may have no worker."""
+    """Time to find a worker that has room; `None` = waits. Set it where a queue of its own may have no worker."""
     cancel_grace: float | timedelta = 3.0
     """Time a cancelled tool has to end before it is given up."""
     task_queue: str | None = None
-    """A queue of its own, served by a worker with the same `App`; `None` = the run's."""
+    """A queue of its own, declared with its limits in `App(task_queues=…)`; `None` = the run's."""
+    breaker: Breaker | None = None
+    """Stops calling the tool while it fails, on each worker by itself. Each tool of a pattern has its own."""
     max_result_bytes: int | None = None
     """Bytes that a result may have, as the model would read it. `None`: 1.5 MB as JSON. Up to 8 MB; more than 1.5 MB
     needs a payload store (`PERDURE_PAYLOADS`)."""
@@ -219,4 +241,4 @@ def seconds(value: float | timedelta | None) -> float | None:
 
 DEFAULT_POLICY = ToolPolicy()
 READER = ToolPolicy(effect="safe")
-"""That of the shipped tool `read_result`, where the agent has none for it."""
+"""That of `read_result`, `search_tools` and `load_capability`, where the agent has none for them."""

@@ -28,6 +28,8 @@ def check_schema(schema: Json, where: str) -> None:
         validator_for(schema).check_schema(schema)
     except SchemaError as error:
         raise DeclarationError(f"{where} isn't a JSON Schema: {error.message} (at {error.json_path})") from None
+    except RecursionError:
+        raise DeclarationError(f"{where} is nested too deeply to be read") from None
 
 
 def check_type(declared: Any, where: str) -> None:

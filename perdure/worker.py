@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import os
 import sys
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Collection
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
+from typing import Any
 
 from temporalio.client import Client
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
@@ -27,6 +29,7 @@ from perdure.activities.verify import Verify
 from perdure.app import App
 from perdure.contracts import TASK_QUEUE
 from perdure.errors import DeclarationError
+from perdure.queues import TaskQueue, served_queues
 from perdure.workflows.agent import AgentWorkflow
 
 STICKY_TIMEOUT = timedelta(seconds=3)
@@ -74,11 +77,38 @@ def worker(
         ],
         max_cached_workflows=max_cached_workflows,
         max_concurrent_activities=max_concurrent_activities,
-        graceful_shutdown_timeout=grace,
         sticky_queue_schedule_to_start_timeout=STICKY_TIMEOUT,
-        max_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
-        default_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
+        **_common(grace),
     )
+
+
+def tool_worker(
+    client: Client,
+    runtime: Runtime,
+    name: str,
+    queue: TaskQueue,
+    *,
+    grace: timedelta = GRACE,
+    max_concurrent_activities: int = 200,
+) -> Worker:
+    """A Temporal worker for the tool calls of one queue, and for nothing else."""
+    return Worker(
+        client,
+        task_queue=name,
+        activities=[ToolCalls(runtime).tool_call],
+        max_concurrent_activities=queue.max_concurrent_activities or max_concurrent_activities,
+        max_activities_per_second=queue.max_activities_per_second,
+        max_task_queue_activities_per_second=queue.max_task_queue_activities_per_second,
+        **_common(grace),
+    )
+
+
+def _common(grace: timedelta) -> dict[str, Any]:
+    return {
+        "graceful_shutdown_timeout": grace,
+        "max_heartbeat_throttle_interval": HEARTBEAT_THROTTLE,
+        "default_heartbeat_throttle_interval": HEARTBEAT_THROTTLE,
+    }
 
 
 @asynccontextmanager
@@ -90,22 +120,47 @@ async def serving(
     grace: timedelta = GRACE,
     max_cached_workflows: int = 1000,
     max_concurrent_activities: int = 200,
+    only: Collection[str] = (),
+    without: Collection[str] = (),
 ) -> AsyncGenerator[Worker]:
     """Serve `app` while the block runs: resources and agents are open, the worker polls.
 
-    `client` must use `perdure.converter.data_converter()`.
+    Beside `task_queue` a worker of its own serves each queue of `App(task_queues=…)`, in this process: `without` leaves
+    some out, and with `only` nothing but the tools of those queues is served, no runs and no model requests. Yields the
+    worker of the runs, or with `only` the first.
+
+    `client` must use `perdure.converter.data_converter()`. Raises `DeclarationError` for queues that aren't declared.
     """
+    queues = served_queues(app.task_queues, task_queue, only, without)
     async with Runtime(app) as runtime:
-        built = worker(
-            client,
-            runtime,
-            task_queue=task_queue,
-            grace=grace,
-            max_cached_workflows=max_cached_workflows,
-            max_concurrent_activities=max_concurrent_activities,
-        )
-        async with built:
-            yield built
+        built = [
+            tool_worker(client, runtime, name, queue, grace=grace, max_concurrent_activities=max_concurrent_activities)
+            for name, queue in queues.items()
+        ]
+        if not only:
+            runs = worker(
+                client,
+                runtime,
+                task_queue=task_queue,
+                grace=grace,
+                max_cached_workflows=max_cached_workflows,
+                max_concurrent_activities=max_concurrent_activities,
+            )
+            built.insert(0, runs)
+        async with _all_of(built):
+            yield built[0]
+
+
+@asynccontextmanager
+async def _all_of(workers: list[Worker]) -> AsyncGenerator[None]:
+    """Run workers while the block runs. They are told to stop together, so that their grace passes once."""
+    async with AsyncExitStack() as stack:
+        for one in workers:
+            await stack.enter_async_context(one)
+        try:
+            yield
+        finally:
+            await asyncio.gather(*(one.shutdown() for one in workers))
 
 
 def load_app(target: str) -> App:

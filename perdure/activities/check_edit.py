@@ -8,11 +8,10 @@ from pydantic_ai.exceptions import UnexpectedModelBehavior
 from pydantic_ai.messages import ModelRequestPart
 from temporalio import activity
 
-from perdure.activities.drive import Place, advance, asked_again, at_calls, opened, place
+from perdure.activities.drive import Place, advance, asked_again, at_calls, only_call, opened, place
 from perdure.activities.plan import key_of, planned_calls
 from perdure.activities.runtime import Runtime
 from perdure.activities.seam import Collected, Seam
-from perdure.activities.transcript import only_call
 from perdure.contracts import EditCheck, EditInput, PlannedCall
 from perdure.errors import InternalError, PerdureError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from temporalio import activity
 
 from perdure.activities.runtime import Runtime
-from perdure.checks import declared_result
+from perdure.checks.known import declared_result
 from perdure.contracts import ResultCheck, ResultInput
 from perdure.schemas import problems
 

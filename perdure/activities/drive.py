@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from pydantic_ai import CallToolsNode, DeferredToolResults, ModelRequestNode
-from pydantic_ai.capabilities import AbstractCapability
-from pydantic_ai.messages import ModelMessage, ModelRequestPart
+from pydantic_ai.capabilities import AbstractCapability, ReinjectSystemPrompt
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequestPart,
+    ModelResponse,
+    NativeToolCallPart,
+    NativeToolReturnPart,
+    ToolCallPart,
+)
 from pydantic_ai.models import Model
 from pydantic_ai.result import FinalResult
 from pydantic_ai.run import AgentRun
@@ -20,6 +27,7 @@ from temporalio import activity
 
 from perdure.activities.carry import run_usage
 from perdure.activities.counted import usage_limits
+from perdure.activities.listing import usable
 from perdure.activities.runtime import Runtime
 from perdure.activities.transcript import Conversation
 from perdure.agent import DurableAgent
@@ -77,20 +85,25 @@ async def opened(
     `run.ctx` is used for the seeds alone; what is touched there is pinned by tests/test_pydantic_ai_contract.py.
     """
     agent = here.durable.agent
-    async with agent.iter(
-        prompt,
-        message_history=list(messages),
-        deferred_tool_results=decision,
-        model=here.model,
-        deps=here.deps,
-        usage=here.usage,
-        usage_limits=usage_limits(here.model, here.request_input_tokens),
-        model_settings=NO_PROVIDER_RETRIES,
-        conversation_id=activity.info().workflow_id,
-        run_id=here.run_id,
-        capabilities=capabilities,
-        infer_name=False,
-    ) as run:
+    if here.conversation.start.get("handoff"):
+        capabilities = [*capabilities, ReinjectSystemPrompt()]
+    async with (
+        usable(agent, here.model, messages),
+        agent.iter(
+            prompt,
+            message_history=list(messages),
+            deferred_tool_results=decision,
+            model=here.model,
+            deps=here.deps,
+            usage=here.usage,
+            usage_limits=usage_limits(here.model, here.request_input_tokens),
+            model_settings=NO_PROVIDER_RETRIES,
+            conversation_id=activity.info().workflow_id,
+            run_id=here.run_id,
+            capabilities=capabilities,
+            infer_name=False,
+        ) as run,
+    ):
         state, deps = run.ctx.state, run.ctx.deps
         state.run_step = here.step - 1
         state.output_retries_used = here.retries.output
@@ -100,6 +113,14 @@ async def opened(
         if here.conversation.established is not None:
             deps.established_tool_names = set(here.conversation.established)
         yield run
+
+
+def only_call(response: ModelResponse, tool_call_id: str, args: Any) -> ModelResponse:
+    """The response with only one of its calls, with `args` as its arguments, and with what the provider's own tools
+    did: its search may have found the tool that is called."""
+    call = next(part for part in response.parts if isinstance(part, ToolCallPart) and part.tool_call_id == tool_call_id)
+    native = [part for part in response.parts if isinstance(part, NativeToolCallPart | NativeToolReturnPart)]
+    return replace(response, parts=[*native, replace(call, args=args)])
 
 
 async def at_calls(here: Place, run: AgentRun[Any, Any]) -> CallToolsNode[Any, Any]:

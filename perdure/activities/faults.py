@@ -21,7 +21,7 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from perdure.contracts import Fault, bounded_details, cut
-from perdure.errors import PayloadStoreError, PerdureError, UnknownAgent
+from perdure.errors import AnswerLost, PayloadStoreError, PerdureError, ServerUnreachable, UnknownAgent
 
 PERMANENT = (ModelRequestRejectedError, ModelQuotaExceededError, ModelRequestTimeout)
 """Errors of a provider that another attempt doesn't mend: Pydantic AI's own list for durable execution."""
@@ -77,7 +77,7 @@ def permanent(error: BaseException) -> bool:
         return isinstance(error, PERMANENT) or error.status_code in PERMANENT_STATUS
     if isinstance(error, ModelAPIError):
         return isinstance(error, PERMANENT)
-    if isinstance(error, PayloadStoreError):
+    if isinstance(error, PayloadStoreError | ServerUnreachable | AnswerLost):
         return False  # it may be there again
     return isinstance(error, PerdureError | UserError | AgentRunError)
 

@@ -14,6 +14,7 @@ from perdure.activities.counted import TooLarge
 from perdure.activities.drive import Place, advance, ended_with, opened, place
 from perdure.activities.faults import fault_of, log_error, provider_errors
 from perdure.activities.finish import Finished, finished_step, interrupted_step, without_calls
+from perdure.activities.listing import list_called
 from perdure.activities.live import heartbeats
 from perdure.activities.runtime import Runtime
 from perdure.activities.seam import Answered, Seam
@@ -118,6 +119,7 @@ async def _decide(end: Finished) -> None:
     if not isinstance(end.node, CallToolsNode):
         return
     node = cast("CallToolsNode[Any, Any]", end.node)  # pyright: ignore[reportUnknownMemberType]
+    await list_called(end.run, {call.tool_name for call in node.model_response.tool_calls})
     if await _text_wins(end, copy(node)):
         return
     if end.settles_later():

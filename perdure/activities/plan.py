@@ -8,17 +8,21 @@ from typing import Any, Literal
 
 from pydantic_ai import DeferredToolRequests
 from pydantic_ai.messages import ModelResponse, ToolCallPart
+from pydantic_ai.tools import ToolDefinition
 
 from perdure.activities.carry import canonical_args
 from perdure.activities.faults import log_error
 from perdure.activities.seam import Seam
 from perdure.agent import DurableAgent
 from perdure.contracts import ApprovalTerms, CallOptions, PlannedCall, args_digest
-from perdure.policy import READER, UNTIMED_START_TO_CLOSE, Approval, seconds
+from perdure.policy import READER, UNTIMED_START_TO_CLOSE, Approval, ToolPolicy, seconds
+from perdure.toolsets.claims import with_claims
 from perdure.toolsets.read_result import is_reader
 from perdure.toolsets.target import result_of, target_of
 
 KEY_DIGITS = 8
+LOOKUPS = ("tool-search", "capability-load")
+"""Kinds of Pydantic AI's own tools: `search_tools`, whatever its strategy, and `load_capability`."""
 
 
 async def planned_calls(
@@ -58,21 +62,25 @@ async def _gated(durable: DurableAgent, seam: Seam, call: ToolCallPart, planned:
 
     The policy's terms go with it also where it needn't wait: its tool may still ask.
     """
-    approval = durable.policy(call.tool_name).approval
+    approval = _policy(durable, seam, call.tool_name).approval
     asked = call.tool_call_id in seam.asked or call.tool_call_id not in seam.validated
     if seam.tools[call.tool_name].tool_def.kind == "unapproved" or asked:
         rule = "asked by the validator" if asked else "requires_approval"
-        terms = _terms(durable, planned.tool) or ApprovalTerms(rule=rule)
+        terms = _terms(durable, planned.tool, approval) or ApprovalTerms(rule=rule)
     elif approval is not None and await _applies(approval, seam, call):
-        terms = _terms(durable, planned.tool)
+        terms = _terms(durable, planned.tool, approval)
     else:
-        return planned if approval is None else planned.model_copy(update={"approval": _terms(durable, planned.tool)})
+        return planned.model_copy(update={"approval": _terms(durable, planned.tool, approval)})
     return planned.model_copy(update={"action": "approve", "approval": terms})
 
 
-def _terms(durable: DurableAgent, tool: str) -> ApprovalTerms | None:
-    approval = durable.policy(tool).approval
-    return approval.terms(durable.rule(tool)) if approval else None
+def _policy(durable: DurableAgent, seam: Seam, name: str) -> ToolPolicy:
+    return with_claims(durable.policy(name), durable.rule(name), seam.tools[name].tool_def)
+
+
+def _terms(durable: DurableAgent, tool: str, approval: Approval | None) -> ApprovalTerms | None:
+    own = durable.policy(tool).approval is not None
+    return approval.terms(durable.rule(tool) if own else "destructiveHint") if approval else None
 
 
 async def _applies(approval: Approval, seam: Seam, call: ToolCallPart) -> bool:
@@ -97,7 +105,7 @@ def _planned(
 ) -> PlannedCall:
     tool = seam.tools[call.tool_name]
     args = _args(seam, call)
-    policy = durable.policy(call.tool_name)
+    policy = _policy(durable, seam, call.tool_name)
     options = policy.options(tool_timeout=tool.tool_def.timeout, sequential=tool.tool_def.sequential)
     target = target_of(tool.tool_def)
     if target is not None:
@@ -107,7 +115,7 @@ def _planned(
         tool_call_id=call.tool_call_id,
         tool=call.tool_name,
         args=args,
-        options=_of_reader(durable, call.tool_name, options) if is_reader(tool.tool_def) else options,
+        options=_of_our_own(durable, tool.tool_def, options),
         wait=seconds(policy.wait),
         dispatch=policy.dispatch is not None,
         checked=policy.result is not None or result_of(tool.tool_def) is not None,
@@ -121,10 +129,14 @@ def of_target(options: CallOptions) -> CallOptions:
     return options.model_copy(update={"start_to_close": options.timeout or UNTIMED_START_TO_CLOSE})
 
 
-def _of_reader(durable: DurableAgent, name: str, options: CallOptions) -> CallOptions:
-    """The options of `read_result`: `safe` unless a policy is for it; its pages are bounded, so they aren't kept."""
-    own = options if durable.rule(name) else READER.options(sequential=options.sequential)
-    return own.model_copy(update={"max_result_bytes": None, "large_result": ""})
+def _of_our_own(durable: DurableAgent, tool: ToolDefinition, options: CallOptions) -> CallOptions:
+    """The options of tools that are no user's. They only look: `safe` unless a policy is for them."""
+    if not is_reader(tool) and tool.tool_kind not in LOOKUPS:
+        return options
+    own = options if durable.rule(tool.name) else READER.options(sequential=options.sequential)
+    if not is_reader(tool):
+        return own
+    return own.model_copy(update={"max_result_bytes": None, "large_result": ""})  # its pages are bounded
 
 
 def key_of(place: str, tool: str, args: Any) -> str:

@@ -16,6 +16,7 @@ from perdure.activities.runtime import Runtime
 from perdure.agent import DurableAgent
 from perdure.contracts import KEYWORD_LISTS, SEARCH_ATTRIBUTES, RunPlan, RunRequest
 from perdure.errors import InvalidRequest, PerdureError
+from perdure.native import native_problem
 from perdure.policy import seconds
 
 TYPES = (IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD, IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD_LIST)
@@ -38,6 +39,8 @@ class PrepareRun:
             durable = self._runtime.app.agent(request.agent)
             self._check(durable, request)
             model = self._runtime.model(durable, request.model)
+            if problem := native_problem(durable.agent, model):
+                raise InvalidRequest(f"model {model.model_id!r}: {problem}")
         except PerdureError as error:
             raise ApplicationError(str(error), type=error.type, non_retryable=True, category=BENIGN) from None
         attributes, warnings = await self._search_attributes()

@@ -11,6 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_ai.models import Model, infer_model
 from temporalio.exceptions import ApplicationError
 
+from perdure.activities.breaker import Circuits
 from perdure.activities.cache import Transcripts
 from perdure.agent import DurableAgent
 from perdure.app import App
@@ -23,8 +24,9 @@ logger = logging.getLogger("perdure.worker")
 class Runtime:
     """Entered once per worker, as an async context manager. The activities share it."""
 
-    def __init__(self, app: App) -> None:
+    def __init__(self, app: App, circuits: Circuits | None = None) -> None:
         self.app = app
+        self.circuits = circuits or Circuits()
         self.transcripts = Transcripts()
         self._stack = AsyncExitStack()
         self._resources: Any = None

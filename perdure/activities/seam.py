@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pydantic_ai import DeferredToolRequests, DeferredToolResults, RunContext
-from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering, WrapToolValidateHandler
+from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering, ToolSearch, WrapToolValidateHandler
 from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, ModelRetry
 from pydantic_ai.messages import ModelResponse, ToolCallPart
 from pydantic_ai.models import ModelRequestContext
@@ -24,7 +24,10 @@ from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 from pydantic_core import SchemaValidator, core_schema
 
+from perdure.activities.breaker import Health, health_of
+from perdure.errors import AnswerLost
 from perdure.schemas import problems
+from perdure.toolsets.lost import lost
 
 ANY_OBJECT = SchemaValidator(core_schema.dict_schema(core_schema.str_schema()))
 ID_LETTERS = string.ascii_lowercase + string.digits
@@ -76,11 +79,14 @@ class Seam(AbstractCapability[Any]):
     """The answer as every hook has left it; absent where one refused it."""
     began: bool = False
     """Whether the tool itself has begun to run."""
+    health: Health = "unclear"
+    """What the tool's run says of it: see `breaker`."""
     request: ModelRequestContext | None = None
 
     def get_ordering(self) -> CapabilityOrdering:
-        """Outermost: it sees tools, arguments and responses as every other capability has left them."""
-        return CapabilityOrdering(position="outermost")
+        """Outermost: it sees tools, arguments and responses as every other capability has left them, and the search for
+        hidden tools, which Pydantic AI puts outermost too, as one more tool."""
+        return CapabilityOrdering(position="outermost", wraps=[ToolSearch])
 
     def get_wrapper_toolset(self, toolset: AbstractToolset[Any]) -> AbstractToolset[Any]:
         return _SeamToolset(toolset, seam=self)
@@ -145,7 +151,19 @@ class _SeamToolset(WrapperToolset[Any]):
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
     ) -> Any:
         self.seam.began = True
-        return await super().call_tool(name, tool_args, ctx, tool)
+        try:
+            result = await super().call_tool(name, tool_args, ctx, tool)
+        except ModelRetry as retry:
+            if lost(retry.__cause__):  # Pydantic AI's own MCP toolset has the model call again what may have run
+                self.seam.health = "ill"
+                raise AnswerLost("The MCP server was lost before it answered.") from None
+            self.seam.health = health_of(retry)
+            raise
+        except Exception as error:
+            self.seam.health = health_of(error)
+            raise
+        self.seam.health = "well"
+        return result
 
     def _seen(self, tool: ToolsetTool[Any], ctx: RunContext[Any]) -> ToolsetTool[Any]:
         if not self.seam.collect:
@@ -165,7 +183,7 @@ class _SeamToolset(WrapperToolset[Any]):
         """
         schema, own = tool.tool_def.parameters_json_schema, tool.args_validator_func
 
-        async def validate(ctx: RunContext[Any], **args: Any) -> Any:
+        async def validate(ctx: RunContext[Any], /, **args: Any) -> Any:
             if wrong := problems(schema, args):
                 raise ModelRetry(f"The arguments are not valid: {wrong}")
             result = own(ctx, **args) if own else None
@@ -175,7 +193,7 @@ class _SeamToolset(WrapperToolset[Any]):
         return replace(tool, args_validator=ANY_OBJECT, args_validator_func=validate, max_retries=retries)
 
     def _noting(self, validator: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
-        async def validate(ctx: RunContext[Any], **args: Any) -> Any:
+        async def validate(ctx: RunContext[Any], /, **args: Any) -> Any:
             try:
                 result = validator(ctx, **args)
                 return await result if inspect.isawaitable(result) else result

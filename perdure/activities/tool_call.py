@@ -15,16 +15,15 @@ from temporalio.common import RawValue
 from temporalio.exceptions import ApplicationError
 
 from perdure.activities.call_outcome import deferred, outcome_of_error, outcome_of_run
-from perdure.activities.drive import Place, advance, at_calls, opened, place
+from perdure.activities.drive import Place, advance, at_calls, only_call, opened, place
 from perdure.activities.faults import log_error
 from perdure.activities.large_result import Bounds
 from perdure.activities.live import heartbeats
 from perdure.activities.results import results_of_this_run
 from perdure.activities.runtime import Runtime, not_run
 from perdure.activities.seam import Collected, Seam
-from perdure.activities.transcript import only_call
 from perdure.context import CurrentCall, Live, enter_call
-from perdure.contracts import MAY_HAVE_RUN, TOOL_ACTIVITY_PREFIX, CallOutcome, Fault, ToolInput, told
+from perdure.contracts import MAY_HAVE_RUN, TOOL_ACTIVITY_PREFIX, CallOutcome, Fault, PlannedCall, ToolInput, told
 from perdure.errors import InternalError
 from perdure.toolsets.read_result import is_reader
 
@@ -54,13 +53,32 @@ class ToolCalls:
             except Exception as error:
                 log_error(f"before tool {input.call.tool!r} began", error)
                 raise not_run(error, info.attempt) from None
-            return await _within_time(input, here, live)
+            return await self._if_available(input, here, live)
+
+    async def _if_available(self, input: ToolInput, here: Place, live: Live) -> CallOutcome:
+        """Run the call unless the tool's breaker is open: then the call ends, and Temporal doesn't repeat it."""
+        call, seam = input.call, Seam(collect=False, retries=here.retries.tools)
+        circuit = self._runtime.circuits.of(input.agent, call.tool, here.durable.policy(call.tool).breaker)
+        if circuit is None:
+            return await _within_time(input, here, live, seam)
+        passage = circuit.enter()
+        if passage is None:
+            return _unavailable(call, activity.info().attempt)
+        try:
+            return await _within_time(input, here, live, seam)
+        finally:
+            circuit.leave(passage, seam.health)
 
 
-async def _within_time(input: ToolInput, here: Place, live: Live) -> CallOutcome:
+def _unavailable(call: PlannedCall, attempt: int) -> CallOutcome:
+    earlier = "" if attempt == 1 else " An earlier attempt of this call failed, and may have had an effect."
+    text = f"The tool {call.tool!r} is not available for now, since calls of it have failed: this one was not made."
+    return told(call, "failed", text + earlier)
+
+
+async def _within_time(input: ToolInput, here: Place, live: Live, seam: Seam) -> CallOutcome:
     """Run the call as a task of its own, so that one that doesn't end can be left behind."""
     call, options = input.call, input.call.options
-    seam = Seam(collect=False, retries=here.retries.tools)
     task = asyncio.create_task(_run(input, here, live, seam))
     try:
         done, _ = await asyncio.wait([task], timeout=options.timeout)
@@ -70,6 +88,7 @@ async def _within_time(input: ToolInput, here: Place, live: Live) -> CallOutcome
         return await task
     task.cancel()
     await asyncio.wait([task], timeout=options.grace)
+    seam.health = "ill" if seam.began else "unclear"
     message = f"tool {call.tool!r} did not end within {options.timeout:g} s"
     activity.logger.warning("%s%s", message, "" if task.done() else "; what it started is still running")
     if options.on_timeout == "fail":
@@ -133,6 +152,7 @@ def _current(input: ToolInput, here: Place, live: Live) -> CurrentCall:
     return CurrentCall(
         key=input.call.key,
         attempt=info.attempt,
+        attempts=1 if input.call.options.effect == "unsafe" else input.call.options.attempts,
         approved_by=input.approved_by,
         idempotency_key=input.idempotency_key,
         agent=input.agent,

@@ -14,7 +14,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
-from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, ToolCallPart, UserPromptPart
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    SystemPromptPart,
+    UserPromptPart,
+)
 
 from perdure.activities.parsing import message_bytes, parse_messages, parse_request, plain_content
 from perdure.contracts import Json, Mark, canonical, chain_digest
@@ -112,6 +118,8 @@ class _Builder:
                 self._pending = list(entry["request_parts"])
             case "outcomes":
                 self._pending += self._answers(entry)
+            case "handoff":
+                self._hand_over(entry)
             case "note" if is_compaction(entry):
                 self._compact(entry)
             case _:
@@ -163,6 +171,13 @@ class _Builder:
             kept.append(part if new == names else {**part, "tools_added": new})
         return kept
 
+    def _hand_over(self, entry: Json) -> None:
+        """Another agent goes on, with its own params, system prompt and tools: none of them was announced to it."""
+        self._start = {name: value for name, value in self._start.items() if name != "params"}
+        self._start |= {name: entry[name] for name in ("agent", "params") if name in entry} | {"handoff": True}
+        self._messages = [_without_system_prompt(message) for message in self._parsed()]
+        self._established, self._revealed = None, {}
+
     def _compact(self, note: Json) -> None:
         """Put a note's request in the place of all but the last messages. Nothing here may depend on the entries that
         it covers: they may be gone."""
@@ -201,6 +216,13 @@ class _Builder:
         )
 
 
+def _without_system_prompt(message: ModelMessage) -> ModelMessage:
+    if not isinstance(message, ModelRequest):
+        return message
+    parts = [part for part in message.parts if not isinstance(part, SystemPromptPart)]
+    return replace(message, parts=parts) if parts and len(parts) < len(message.parts) else message
+
+
 def is_compaction(entry: Json) -> bool:
     """Whether an entry is a note that stands for those before it."""
     return entry["kind"] == "note" and "keep" in entry
@@ -209,12 +231,6 @@ def is_compaction(entry: Json) -> bool:
 def _settled(part: Json) -> Json:
     """A part as a later step of the turn sees it: a dynamic system prompt is worked out once a turn, not every step."""
     return {name: value for name, value in part.items() if name != "dynamic_ref"}
-
-
-def only_call(response: ModelResponse, tool_call_id: str, args: Any) -> ModelResponse:
-    """The response with only one of its calls, with `args` as its arguments."""
-    call = next(part for part in response.parts if isinstance(part, ToolCallPart) and part.tool_call_id == tool_call_id)
-    return replace(response, parts=[replace(call, args=args)])
 
 
 def _reveals(part: Json) -> list[str]:

@@ -8,7 +8,7 @@ from pydantic_ai.models import Model
 from pydantic_ai.tools import ToolDefinition
 
 from perdure.agent import DurableAgent
-from perdure.checks import static_tools
+from perdure.checks.known import static_tools
 from perdure.contracts import Json
 from perdure.policy import READER, ToolPolicy
 from perdure.toolsets.read_result import is_reader

@@ -60,7 +60,8 @@ async def _pending(client: PerdureClient, id: str) -> list[dict[str, Any]]:
     from perdure.client import ClientError
 
     try:
-        return [{"run": id, **row} for row in await client.run(id, query_timeouts=PATIENCE).pending()]
+        rows = await client.run(id, query_timeouts=PATIENCE).pending()
+        return [{"run": id, **row} for row in rows if row.get("workflow_id", id) == id]  # others show it themselves
     except ClientError as error:
         print(f"{id}: {error}", file=sys.stderr)
         return []

@@ -12,6 +12,7 @@ from perdure.cli.exits import OK, RUN_FAILED
 from perdure.cli.keyboard import Lines
 from perdure.cli.outbox import Parcel, delivered
 from perdure.cli.send import print_answer
+from perdure.cli.text import decision
 from perdure.cli.watching import Watch, first
 
 if TYPE_CHECKING:
@@ -31,8 +32,7 @@ class Waits:
         for row in progress.status.pending if progress.status else []:
             if row["call"] not in self._told:
                 self._told.append(row["call"])
-                verb = "approve" if row["kind"] == "approval" else "complete"
-                self._display.note("waiting", f"{row['tool']} waits: perdure {verb} {self._id} {row['call']}")
+                self._display.note("waiting", decision(self._id, row))
 
 
 async def piped(talk: Chat, display: Display, lines: Lines, start: int) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 from perdure.cli.display import Display
-from perdure.cli.text import plain
+from perdure.cli.text import decision, plain
 
 if TYPE_CHECKING:
     from perdure.contracts import Json, VerbName
@@ -95,6 +95,10 @@ class Questions:
     def _ask(self, row: Json) -> bool:
         """Show what is asked; whether it can be answered here."""
         args = plain(row["args"])
+        if row.get("workflow_id", self.id) != self.id:  # its arguments may be cut here
+            self._seen.append(row["call"])
+            self.display.note("waiting", decision(self.id, row))
+            return False
         if row["kind"] == "external" or len(args) > MAX_ASKED:
             self._seen.append(row["call"])
             why = "a result from outside" if row["kind"] == "external" else "a decision on more than can be shown here"

@@ -73,7 +73,7 @@ async def _ended(run: RunHandle, described: RunSummary) -> Json:
 
 
 def _print(described: RunSummary, status: StatusView, entries: list[Json], ended: Json) -> None:
-    from perdure.cli.text import console, entry_lines, plain, styled
+    from perdure.cli.text import console, decision, entry_lines, plain, styled
 
     out = console(sys.stdout)
     out.print(styled("run", f"{described.id} · {described.status} · started {described.started:%Y-%m-%d %H:%M:%S} UTC"))
@@ -89,6 +89,8 @@ def _print(described: RunSummary, status: StatusView, entries: list[Json], ended
             out.print(styled(label, text))
     for call in status.open_calls:
         out.print(styled("running", f"{call['tool']} {plain(call['args'])}"))
+    for row in status.pending:
+        out.print(styled("waiting", decision(described.id, row)))
     for warning in status.warnings:
         out.print(styled("warning", warning))
     if "output" in ended:

@@ -50,6 +50,14 @@ def plain(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
+def decision(run: str, row: Json) -> str:
+    """What waits, a row of the query `pending`, and the command that decides it: in the run itself, or in one below."""
+    if row["kind"] == "limit":
+        return f"the run {row.get('workflow_id', run)} waits for a limit: {plain(row['args'])}"
+    verb = "approve" if row["kind"] == "approval" else "complete"
+    return f"{row['tool']} waits: perdure {verb} {row.get('workflow_id', run)} {row['call']}"
+
+
 def audit_line(row: Json) -> Line:
     """What happened, of which call, when and by whom, and all else that is known of it."""
     known = ("at", "event", "call", "tool", "by", "claimed", "verified", "claimed_by", "via")
@@ -79,6 +87,8 @@ def entry_lines(entry: Json) -> Iterator[Line]:
                 yield outcome["kind"], f"{outcome['tool']} → {_answer(outcome)}"
             for part in entry.get("parts", []):
                 yield from _request_lines(part)
+        case "handoff":
+            yield "handoff", f"{entry['from']} → {entry['agent']}"
         case "request":
             return
         case "note" if "keep" in entry:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import signal
 import sys
+from collections.abc import Collection
 from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from perdure import App
     from perdure.client import PerdureClient
 
+ONLY_HELP = "Serve only the tools of this queue of App(task_queues=…), and no runs. May be repeated."
+WITHOUT_HELP = "Leave this queue of App(task_queues=…) to other workers. May be repeated."
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
@@ -29,6 +32,8 @@ def worker(
     grace: Annotated[float, typer.Option(min=0, help="Seconds that running activities get when told to stop.")] = 30,
     max_cached_workflows: Annotated[int, typer.Option(min=0, help="Runs that are kept in memory.")] = 1000,
     max_concurrent_activities: Annotated[int, typer.Option(min=1, help="Requests and calls at once.")] = 200,
+    only: Annotated[list[str], typer.Option(metavar="QUEUE", help=ONLY_HELP, show_default=False)] = [],  # noqa: B006
+    without: Annotated[list[str], typer.Option(metavar="QUEUE", help=WITHOUT_HELP, show_default=False)] = [],  # noqa: B006
     address: Address = None,
     namespace: Namespace = None,
     profile: Profile = None,
@@ -39,6 +44,8 @@ def worker(
         "grace": timedelta(seconds=grace),
         "max_cached_workflows": max_cached_workflows,
         "max_concurrent_activities": max_concurrent_activities,
+        "only": only,
+        "without": without,
     }
     with one_line_errors():
         app = load(target)
@@ -85,16 +92,27 @@ async def serve(client: PerdureClient, app: App, stop: asyncio.Event, *, task_qu
     """Serve `app` until `stop` is set. Says on stderr when the worker polls and when it has stopped."""
     from perdure.worker import serving
 
+    queues = _queues(app, task_queue, options.get("only", ()), options.get("without", ()))
     namespace = client.client.namespace
     async with serving(client.client, app, task_queue=task_queue, **options) as running:
         # The server is asked for the namespace first; a refusal cancels this.
         while not running.is_running:  # noqa: ASYNC110 (the worker has no event for it)
             await asyncio.sleep(0.01)
         agents = ", ".join(app.agents)
-        say(f"worker polls task queue {task_queue!r} at {client.address} (namespace {namespace!r}), agents: {agents}")
+        say(f"worker polls {queues} at {client.address} (namespace {namespace!r}), agents: {agents}")
         await stop.wait()
         say("worker stops: running activities may end")
     say("worker has stopped")
+
+
+def _queues(app: App, task_queue: str, only: Collection[str], without: Collection[str]) -> str:
+    """The queues that are served, in words. Raises `DeclarationError` for one that isn't declared."""
+    from perdure.queues import served_queues
+
+    tools = ", ".join(repr(name) for name in served_queues(app.task_queues, task_queue, only, without))
+    if only:
+        return f"only the tools of {tools}"
+    return f"task queue {task_queue!r}" + (f" and the tools of {tools}" if tools else "")
 
 
 def say(text: str) -> None:

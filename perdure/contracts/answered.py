@@ -81,6 +81,17 @@ class RunResult(Recorded):
     audit: list[Json] = []
 
 
+class Report(Recorded):
+    """The argument of the signal `report`, with which a run tells the one that started it how it stands."""
+
+    call: str
+    """The key of the call that it runs."""
+    pending: list[Json] = []
+    """What waits in it and in the runs it has started: rows of the query `pending`, cut, with their `workflow_id`."""
+    usage: Usage = Usage()
+    """What it has used so far."""
+
+
 class Heard(Recorded):
     """The answer of the updates `interrupt` and `close`: the state the run is in then."""
 

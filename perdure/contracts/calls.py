@@ -59,12 +59,28 @@ class ApprovalTerms(Compact):
     forbid_self: bool = False
 
 
+class AgentTerms(Compact):
+    """What a call of another agent asks for, beside its arguments, and what is made of those."""
+
+    prompt: str = ""
+    """The name of the argument that is the prompt; every other argument is a param. Empty: of a handoff, none is."""
+    params: Json = {}
+    """Params that are always the same."""
+    inherit: list[str] = []
+    """Names of params that are the calling run's own."""
+    model: str | None = None
+    limits: Json = {}
+    """The fields that are set."""
+    max_depth: int = 3
+    """How deep runs may start each other."""
+
+
 class Target(Compact):
     """What runs a call in place of the activity `tool:<name>`: the workflow schedules it under its own type."""
 
-    kind: Literal["activity", "workflow", "nexus", "unknown"] = "unknown"
+    kind: Literal["activity", "workflow", "nexus", "agent", "handoff", "unknown"] = "unknown"
     name: str = ""
-    """The type of the activity or workflow, or the name of the operation."""
+    """The type of the activity or workflow, or the name of the operation or agent."""
     task_queue: str | None = None
     """Absent = the run's; the policy's wins. A Nexus endpoint has its own."""
     endpoint: str = ""
@@ -78,11 +94,12 @@ class Target(Compact):
     """An activity sends heartbeats, so that silence means that it was lost."""
     tells_errors: bool = False
     """The messages of its errors are for the model."""
+    agent: AgentTerms | None = None
 
     @field_validator("kind", mode="before")
     @classmethod
     def _known_kind(cls, value: Any) -> Any:
-        return value if value in ("activity", "workflow", "nexus") else "unknown"
+        return value if value in ("activity", "workflow", "nexus", "agent", "handoff") else "unknown"
 
 
 class PlannedCall(Compact):

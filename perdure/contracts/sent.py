@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from perdure.contracts.base import Json, Sent
+from perdure.contracts.base import Json, Recorded, Sent
 
 MAX_NAME = 200
 MAX_REASON = 10_000
@@ -58,6 +58,17 @@ class Session(Sent):
     """Closes the session when nothing has been going on for so long. `None` = it stays open until `close`."""
 
 
+class Within(Recorded):
+    """Of a run that another one started: what it has of that."""
+
+    call: str
+    """The key of the call that it runs."""
+    depth: int
+    """How many runs are above it."""
+    room: Limits
+    """What it may use at most, its own limits aside; every field is set."""
+
+
 class RunRequest(Sent):
     """The one argument of a start: `{"agent": "support", "prompt": "…"}` is enough."""
 
@@ -77,6 +88,8 @@ class RunRequest(Sent):
     """Who starts the run, as the program that starts it says. An approval with `forbid_self` refuses this name."""
     metadata: dict[str, Any] = {}
     """Free JSON, given to tools as `current_call().metadata`."""
+    within: Within | None = None
+    """Set by a run that starts another one. Everybody else leaves it out."""
 
     @model_validator(mode="after")
     def _has_a_beginning(self) -> Self:

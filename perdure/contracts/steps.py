@@ -105,6 +105,14 @@ class RunPlan(Compact):
     warnings: list[str] = []
 
 
+class Handoff(Compact):
+    """That the conversation goes on with another agent, once the calls of the step have ended."""
+
+    plan: RunPlan
+    params: Any = None
+    model: str | None = None
+
+
 class Seen(Compact):
     """What an activity needs to have the transcript: a place that a worker may hold, and what came since.
 

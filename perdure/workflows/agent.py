@@ -18,7 +18,7 @@ from temporalio import workflow
 with workflow.unsafe.imports_passed_through():
     from perdure.contracts import MAX_PAYLOAD, WORKFLOW_TYPE, Json, Message, RunRequest, RunResult
     from perdure.errors import InternalError, InvalidRequest, PerdureError
-    from perdure.workflows import budget, carry, details, requests
+    from perdure.workflows import budget, carry, details, requests, rooms, upward
     from perdure.workflows.entry import one_argument, typed
     from perdure.workflows.handlers import Handlers
     from perdure.workflows.rollover import RollOver
@@ -83,10 +83,11 @@ class AgentWorkflow(Handlers):
         except asyncio.CancelledError:
             if workflow.cancellation_reason() is not None:  # else the worker only forgets this instance
                 await self._end()
+                await upward.cancelled(state)
             raise
-        except Exception:
+        except Exception as error:
             await self._end()
-            raise
+            raise upward.failure(state, error) from None
         await self._end()
         return result
 
@@ -99,6 +100,8 @@ class AgentWorkflow(Handlers):
             return
         state.plan = await requests.prepare_run(state, state.request)
         state.limits = budget.lowered(state.plan.limits, state.request.limits)
+        if state.request.within is not None:
+            state.limits = rooms.lower(state.limits, state.request.within.room)
         self._open_transcript(state.request)
 
     def _open_transcript(self, request: RunRequest) -> None:
@@ -131,6 +134,7 @@ class AgentWorkflow(Handlers):
         state = self._state
         outputs = [turn.output for turn in state.turns if turn.output is not None]
         last = outputs[-1] if outputs else None
+        most = 0 if upward.above(state) else MAX_PAYLOAD  # history has it already, once is enough
         return RunResult(
             output=last.value if last else None,
             output_type=last.type if last else None,
@@ -138,7 +142,7 @@ class AgentWorkflow(Handlers):
             usage=state.usage,
             turns=state.turn,
             steps=state.step,
-            audit=state.audit.page(0, MAX_PAYLOAD) if state.audit.size < MAX_PAYLOAD else [_left_out(state)],
+            audit=state.audit.page(0, MAX_PAYLOAD) if state.audit.size <= most else [_left_out(state)],
         )
 
 

@@ -45,7 +45,7 @@ def tick(state: RunState) -> None:
 def _waits(state: RunState) -> bool:
     """Whether the run waits for people: something waits and no call runs, or a session waits for a message."""
     if state.in_turn:
-        return bool(state.waiting) and not state.open_calls
+        return state.only_waits
     return state.is_session and not state.queue
 
 
@@ -54,6 +54,11 @@ def next_deadline(state: RunState) -> Deadline | None:
     asks = state.plan is not None and state.plan.on_limit == "ask"
     if asks or state.waiting_since is not None:
         return None
+    return first(state)
+
+
+def first(state: RunState) -> Deadline | None:
+    """The deadline that comes first, whatever becomes of the turn then."""
     return min(_deadlines(state), key=lambda deadline: deadline.moment, default=None)
 
 

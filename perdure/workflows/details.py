@@ -12,7 +12,7 @@ from temporalio.common import SearchAttributeKey
 
 with workflow.unsafe.imports_passed_through():
     from perdure.contracts import Json, StatusView, cut, payload_size, visible
-    from perdure.workflows import clock
+    from perdure.workflows import clock, upward
     from perdure.workflows.state import RunState
     from perdure.workflows.waits import Waiting
 
@@ -67,7 +67,8 @@ def model_id(state: RunState) -> str:
 def pending(state: RunState) -> list[Json]:
     """The answer of the query `pending`."""
     verifies = state.plan is not None and state.plan.verifies
-    return [waiting.view() | {"verifies": verifies} for waiting in state.in_order]
+    own = [waiting.view() | {"verifies": verifies} for waiting in state.in_order]
+    return [*own, *(row for below in state.below.values() for row in below.pending)]
 
 
 def state_of(state: RunState) -> Literal["running", "waiting", "idle", "closing", "done"]:
@@ -78,7 +79,7 @@ def state_of(state: RunState) -> Literal["running", "waiting", "idle", "closing"
         return "closing"
     if state.is_session and not state.in_turn and not state.queue and state.plan:
         return "idle"
-    return "waiting" if state.waiting and not state.open_calls else "running"
+    return "waiting" if state.only_waits else "running"
 
 
 def waits(state: RunState) -> None:
@@ -93,6 +94,14 @@ def waits(state: RunState) -> None:
         workflow.upsert_memo({MEMO: [waiting.key for waiting in state.in_order][:MAX_CALLS]})
     state.commanded_at = now
     show(state)
+    upward.changed(state, pending(state))
+
+
+def below_changed(state: RunState) -> None:
+    """Show what waits in runs below; whoever decides that sends it there, so no command is needed for it."""
+    clock.tick(state)
+    begins(state)
+    upward.changed(state, pending(state))
 
 
 def begins(state: RunState) -> None:
@@ -110,7 +119,7 @@ def show(state: RunState) -> None:
 def _mark(state: RunState) -> bool:
     """Upsert the search attributes that are registered, in one command, where one of them changes; whether it did."""
     allowed = state.plan.search_attributes if state.plan else []
-    status = "done" if state.done else "waiting" if state.waiting else "idle" if _is_idle(state) else "running"
+    status = "done" if state.done else "waiting" if state.something_waits else "idle" if _is_idle(state) else "running"
     who = awaited(state) if AGENT_WAITING.name in allowed else []
     if (status, who) == (state.shown_status, state.shown_waiting):
         return False
@@ -129,8 +138,9 @@ def _is_idle(state: RunState) -> bool:
 
 def awaited(state: RunState) -> list[str]:
     """What the search attribute `AgentWaiting` holds: what is waited for, and from whom."""
-    kinds = sorted({waiting.kind: "" for waiting in state.waiting.values()})
-    names = sorted({name: "" for waiting in state.waiting.values() for name in waiting.terms.approvers})
+    rows = pending(state)
+    kinds = sorted({str(row["kind"]): "" for row in rows})
+    names = sorted({str(name): "" for row in rows for name in row.get("approvers", [])})
     found = list(kinds)
     for name in names:
         if payload_size([*found, name]) <= MAX_AWAITED:

@@ -28,7 +28,7 @@ with workflow.unsafe.imports_passed_through():
         TurnView,
     )
     from perdure.errors import InvalidRequest
-    from perdure.workflows import details, messages, setting, turns, verbs
+    from perdure.workflows import details, messages, setting, subagents, turns, verbs
     from perdure.workflows.entry import one_argument, refusal, typed
     from perdure.workflows.state import RunState
 
@@ -187,6 +187,11 @@ class Handlers:
     async def set_model_signal(self, *raw: Any) -> None:
         """As the update, for those who don't wait."""
         await self._receive_later("set_model", setting.set_model(self._state, raw, "signal"))
+
+    @workflow.signal(name="report", description="From runs that this run has started: what waits in them")
+    def report_signal(self, *raw: Any) -> None:
+        """For runs, not for people."""
+        self._receive("report", lambda: subagents.report(self._state, raw))
 
     async def _receive_later(self, verb: str, taking: Awaitable[Any]) -> None:
         try:

@@ -46,6 +46,14 @@ def _asks(state: RunState) -> bool:
     return state.plan is not None and state.plan.on_limit == "ask"
 
 
+def _is_of_above(state: RunState, found: Reached) -> bool:
+    """Whether it is what the run above had left: it can be raised only there."""
+    if state.request is None or state.request.within is None:
+        return False
+    bound = getattr(state.request.within.room, found.limit, None)
+    return bound is not None and getattr(state.limits, found.limit) >= bound
+
+
 async def within(state: RunState, check: Callable[[], Reached | None]) -> None:
     """Go on as soon as `check` finds no limit reached. Raises `LimitExceeded`, or `CancelledError` while it waits."""
     while True:
@@ -53,7 +61,7 @@ async def within(state: RunState, check: Callable[[], Reached | None]) -> None:
         if waiting is None:
             if found is None:
                 return
-            if not _asks(state):
+            if not _asks(state) or _is_of_above(state, found):
                 raise LimitExceeded(found.message)
             waiting = _ask(state, found)
         elif found is None or found.limit != waiting.call.args["limit"]:  # raised before a continued run stood here

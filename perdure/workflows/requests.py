@@ -44,12 +44,17 @@ async def execute_with(state: RunState, activity: str, args: list[Any], **option
 
 
 async def prepare_run(state: RunState, request: RunRequest) -> RunPlan:
-    """Ask the worker what it knows of the agent. Raises the worker's own typed error, `UnknownAgent` among them."""
+    """Ask the worker what it knows of the run's agent. Raises as `plan_of`."""
+    return await plan_of(state, request.model_copy(update={"model": state.model}))
+
+
+async def plan_of(state: RunState, request: RunRequest) -> RunPlan:
+    """Ask the worker what it knows of an agent. Raises the worker's own typed error, `UnknownAgent` among them."""
     try:
         raw = await execute(
             state,
             "prepare_run",
-            request.model_copy(update={"model": state.model}),
+            request,
             start_to_close_timeout=timedelta(seconds=10),
             retry_policy=RetryPolicy(maximum_attempts=3),
         )

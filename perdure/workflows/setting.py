@@ -120,6 +120,11 @@ def _check_right(state: RunState, sent: SetLimits, who: Who) -> None:
     plan = state.plan
     if plan is None:
         return
+    above = state.request.within if state.request else None
+    if above is not None and (more := budget.over(above.room, sent.limits)):
+        raise NotAllowed(
+            f"limits.{more} may not be more than the run that started this one had left ({getattr(above.room, more)!r})"
+        )
     if plan.limit_terms is None:
         if more := budget.over(plan.limits, sent.limits):
             raise NotAllowed(

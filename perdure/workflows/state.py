@@ -47,6 +47,20 @@ class StepInProgress:
 
 
 @dataclass
+class Below:
+    """The run of another agent that a call has started and waits for."""
+
+    id: str
+    room: Limits
+    """What it may use, which is held back as long as it is open."""
+    pending: list[Json] = field(default_factory=lambda: [])
+    """What waits in it, as it has told."""
+    usage: Usage = field(default_factory=Usage)
+    """What it has used, as far as is known."""
+    began: bool = False
+
+
+@dataclass
 class RunState:
     """Everything a run knows. Handlers read it before `run` has begun, so each field has a value from the start."""
 
@@ -118,6 +132,12 @@ class RunState:
     """How often the current details were set."""
     open_calls: dict[str, PlannedCall] = field(default_factory=lambda: {})
     waiting: dict[str, Waiting] = field(default_factory=lambda: {})
+    below: dict[str, Below] = field(default_factory=lambda: {})
+    """By the key of the call: the runs of other agents that are open."""
+    reported: str = ""
+    """The digest of what the run above was told last, or is about to be; after continuing as new it is told anew."""
+    to_report: list[Json] | None = None
+    reporting: asyncio.Task[None] | None = None
     decided: dict[str, str] = field(default_factory=lambda: {})
     """By call key: how it was decided. For those who come later."""
     audit: Log = field(default_factory=Log)
@@ -147,6 +167,17 @@ class RunState:
     def is_session(self) -> bool:
         """Whether it stays open for further messages."""
         return self.request is not None and self.request.session is not None
+
+    @property
+    def something_waits(self) -> bool:
+        """Whether something waits for people, here or in a run below."""
+        return bool(self.waiting) or any(below.pending for below in self.below.values())
+
+    @property
+    def only_waits(self) -> bool:
+        """Whether something waits for people, and no call runs but those that wait themselves."""
+        running = (key for key in self.open_calls if key not in self.below or not self.below[key].pending)
+        return self.something_waits and next(running, None) is None
 
     @property
     def in_order(self) -> list[Waiting]:

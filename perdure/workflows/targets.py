@@ -12,7 +12,7 @@ from temporalio.exceptions import FailureError
 
 with workflow.unsafe.imports_passed_through():
     from perdure.contracts import CallOutcome, PlannedCall, Target, told
-    from perdure.workflows import endpoints
+    from perdure.workflows import endpoints, handoff, subagents
     from perdure.workflows.begun import GivenUp, ended
     from perdure.workflows.cancelling import raise_if_cancelled
     from perdure.workflows.children import run_child
@@ -40,6 +40,10 @@ async def run(state: RunState, call: PlannedCall, target: Target) -> CallOutcome
                 result = await _workflow(state, call, target)
             case "nexus":
                 result = await _operation(state, call, target)
+            case "agent":
+                return await subagents.run(state, call, target)
+            case "handoff":
+                return await handoff.run(state, call, target)
             case "unknown":
                 return told(call, "failed", NOT_KNOWN)
     except GivenUp:

@@ -25,7 +25,18 @@ with workflow.unsafe.imports_passed_through():
         told,
     )
     from perdure.errors import InternalError, LimitExceeded
-    from perdure.workflows import budget, calls, compaction, contents, details, limiting, requests, rollover, turns
+    from perdure.workflows import (
+        budget,
+        calls,
+        compaction,
+        contents,
+        details,
+        handoff,
+        limiting,
+        requests,
+        rollover,
+        turns,
+    )
     from perdure.workflows.cancelling import cancelled, raise_if_cancelled
     from perdure.workflows.retries import next_retries
     from perdure.workflows.schedule import segments
@@ -158,6 +169,8 @@ async def _run_calls(state: RunState, current: StepInProgress) -> list[CallOutco
 
 
 async def _run_call(state: RunState, call: PlannedCall, current: StepInProgress) -> CallOutcome:
+    if handoff.is_ignored(current.step, call):
+        return told(call, "failed", handoff.IGNORED)
     if call.action == "unknown":
         return told(call, "failed", "This version of perdure can't do what was planned for this call.")
     waited = next((waiting for waiting in current.waits if waiting.origin == call.key), None)
@@ -209,6 +222,7 @@ def _record(state: RunState, step: Step, answers: Answers) -> None:
         if chunk is not chunks[-1]:
             entry["more"] = True
         state.transcript.append(entry)
+    handoff.apply(state, step, outcomes)
 
 
 def _chunks(rows: list[tuple[str, Json]]) -> list[list[tuple[str, Json]]]:

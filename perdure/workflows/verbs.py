@@ -13,8 +13,8 @@ from temporalio import workflow
 
 with workflow.unsafe.imports_passed_through():
     from perdure.contracts import MAX_PAYLOAD, Complete, Decide, Decided, VerbName, cut, payload_size, unfit
-    from perdure.errors import AlreadyDecided, InvalidRequest, PerdureError
-    from perdure.workflows import decisions
+    from perdure.errors import AlreadyDecided, InvalidRequest, NotPending, PerdureError
+    from perdure.workflows import decisions, subagents
     from perdure.workflows.entry import one_argument
     from perdure.workflows.rollover import refuse_while_rolling
     from perdure.workflows.state import RunState
@@ -96,6 +96,8 @@ def _read(verb: VerbName, raw: tuple[Any, ...]) -> Decide | Complete:
 
 def _checked(state: RunState, verb: VerbName, raw: tuple[Any, ...], via: Via) -> tuple[Arrival, Waiting]:
     sent = _read(verb, raw)
+    if sent.call not in state.waiting and (run := subagents.address(state, sent.call)):
+        raise NotPending(f"call {sent.call!r} waits in run {run!r}, which this run has started: send it there")
     waiting = decisions.find(state.waiting, state.decided, sent.call, verb)
     if waiting.resolution is not None:
         raise AlreadyDecided(f"call {sent.call!r} is already decided: {waiting.resolution.outcome}")

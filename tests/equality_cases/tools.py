@@ -240,5 +240,5 @@ def s1_11_usage_of_earlier_calls_as_tools_see_it() -> Case:
 
 
 @case
-def s1_03_no_tools_at_all() -> Case:
+def no_tools_at_all() -> Case:
     return simple("Hello.")

@@ -233,7 +233,7 @@ def s0_21_tool_return_reveals_a_tool() -> Case:
 
 
 @case
-def s1_13_tool_added_by_a_tool_during_the_run() -> Case:
+def tool_added_by_a_tool_during_the_run() -> Case:
     tools = FunctionToolset[Any](id="growing")
 
     def grown() -> str:

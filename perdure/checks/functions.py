@@ -1,0 +1,36 @@
+"""Whether a function that an app gives can be called as it will be."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from perdure.errors import DeclarationError
+
+
+def check_function(what: str, function: Any, arguments: int) -> None:
+    """Raise `DeclarationError` unless `function` is `None` or an async callable of so many arguments."""
+    if function is None:
+        return
+    call = function if inspect.isroutine(function) else getattr(function, "__call__", None)  # noqa: B004
+    if not inspect.iscoroutinefunction(call):
+        raise DeclarationError(f"{what}={function!r} isn't an async function: it would block the worker")
+    try:
+        inspect.signature(function).bind(*([None] * arguments))
+    except TypeError as error:
+        raise DeclarationError(f"{what}={function!r} can't be called with {arguments} argument(s): {error}") from None
+
+
+def check_deps(deps: Any, where: str) -> None:
+    """Raise `DeclarationError` unless `deps` is a function that takes params and resources."""
+    what = "DurableAgent(deps=…) takes a function of (params, resources), sync or async, called on the worker"
+    if not callable(deps):
+        raise DeclarationError(f"{where}: {what}; got {type(deps).__name__}")
+    try:
+        inspect.signature(deps).bind(None, None)
+    except TypeError as error:
+        raise DeclarationError(
+            f"{where}: {what}; {getattr(deps, '__name__', deps)!r} can't be called so: {error}"
+        ) from None
+    except ValueError:
+        return  # a builtin without a signature: it shows when it is called

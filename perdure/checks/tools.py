@@ -1,0 +1,136 @@
+"""Whether each tool of an agent can be what it says: its name, its types, its function."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Mapping
+from typing import Any, cast, get_args, get_origin
+
+from pydantic_ai import RunContext
+from pydantic_ai.messages import ToolReturn
+from pydantic_ai.tools import Tool
+from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, ExternalToolset, FunctionToolset, WrapperToolset
+
+from perdure.agent import DurableAgent
+from perdure.checks.known import Shown, every, shown
+from perdure.contracts import Json
+from perdure.errors import DeclarationError
+from perdure.schemas import check_schema
+from perdure.toolsets.contract_toolset import ContractToolset
+from perdure.toolsets.json_types import hints_of, lost_in, name_of, read_once, schema_of, write_only
+
+TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+"""What every provider accepts as the name of a tool."""
+
+
+def check_tools(durable: DurableAgent, where: str) -> None:
+    """Raise `DeclarationError` for the first tool that is declared wrongly, naming it."""
+    for toolset in durable.agent.toolsets:
+        for part in every(toolset):
+            _check_toolset(part, where)
+    known = [tool for toolset in durable.agent.toolsets for tool in shown(toolset) or []]
+    _check_names(durable, known, where)
+    if durable.require_descriptions:
+        for name, tool, _ in known:
+            _check_description(f"{where}: tool {name!r}", tool.description, tool.parameters_json_schema)
+
+
+def _check_toolset(toolset: AbstractToolset[Any], where: str) -> None:
+    if isinstance(toolset, WrapperToolset | CombinedToolset):
+        return
+    if toolset.id is None:
+        raise DeclarationError(
+            f'{where}: {toolset.label} has no id. Give it one: {type(toolset).__name__}(…, id="orders"); '
+            "ids are wire format, so keep them once runs exist"
+        )
+    if isinstance(toolset, ContractToolset) and (unserved := toolset.unserved):
+        raise DeclarationError(
+            f"{where}: toolset {toolset.id!r} has contracts that nothing serves: {unserved}. Give each a handler, "
+            "an external system or a target"
+        )
+    if isinstance(toolset, FunctionToolset):
+        for tool in cast("FunctionToolset[Any]", toolset).tools.values():
+            _check_function(tool, f"{where}: tool {tool.name!r}")
+    if isinstance(toolset, ExternalToolset):
+        for definition in toolset.tool_defs:
+            what = f"{where}: tool {definition.name!r}"
+            check_schema(definition.parameters_json_schema, f"{what}: parameters_json_schema")
+            if definition.return_schema is not None:
+                check_schema(definition.return_schema, f"{what}: return_schema")
+
+
+def _check_function(tool: Tool[Any], what: str) -> None:
+    """The function of a tool: it has one result, and its types survive JSON."""
+    if secret := write_only(tool.function_schema.json_schema):
+        raise DeclarationError(
+            f"{what}: the argument {secret!r} is write-only (a secret): written as JSON it becomes "
+            "asterisks, and asterisks are what would run. Pass a reference and look the secret up in the tool."
+        )
+    function = getattr(tool.function, "func", tool.function)  # of a functools.partial
+    call = function if inspect.isroutine(function) else getattr(function, "__call__", function)  # noqa: B004
+    if inspect.isgeneratorfunction(call) or inspect.isasyncgenfunction(call):
+        raise DeclarationError(f"{what}: its function yields; a tool has one result, so let it return a list")
+    hints = hints_of(call)
+    _check_result(hints.pop("return", Any), tool, what)
+    _check_arguments(hints, what)
+
+
+def _check_arguments(hints: Mapping[str, Any], what: str) -> None:
+    """Their types have a JSON Schema, or Pydantic AI had refused the tool; what JSON loses of them is seen here."""
+    for name, hint in hints.items():
+        if (get_origin(hint) or hint) is RunContext:
+            continue
+        if (inner := read_once(hint, argument=True)) is not None:
+            raise DeclarationError(
+                f"{what}: the argument {name!r} is {name_of(inner)}, which can be read once only; take a list"
+            )
+        if lost := lost_in(hint):
+            raise DeclarationError(f"{what}: the argument {name!r} doesn't survive JSON: {lost}")
+
+
+def _check_result(hint: Any, tool: Tool[Any], what: str) -> None:
+    """Pydantic AI only warns of a result that has no JSON Schema, and goes on with an empty one."""
+    if (get_origin(hint) or hint) is ToolReturn:
+        hint = next(iter(get_args(hint)), Any)
+    if (inner := read_once(hint)) is not None:
+        raise DeclarationError(
+            f"{what}: its result is {name_of(inner)}, which can be read once only; return a list, or let it be async"
+        )
+    if not tool.function_schema.return_schema:
+        schema_of(hint, f"{what}: its result", written=True)
+
+
+def _check_names(durable: DurableAgent, known: Shown, where: str) -> None:
+    for name, _, _ in known:
+        if not TOOL_NAME.fullmatch(name):
+            raise DeclarationError(f"{where}: the tool name {name!r} is not 1 to 64 of A-Z, a-z, 0-9, _ and -")
+    taken: dict[str, AbstractToolset[Any]] = {}
+    for toolset in durable.agent.toolsets:
+        for name, _, owner in shown(toolset) or []:
+            if name in taken:
+                raise DeclarationError(
+                    f"{where}: {owner.label} and {taken[name].label} both have a tool {name!r}. "
+                    f"{toolset.tool_name_conflict_hint}"
+                )
+            taken[name] = owner
+
+
+def _check_description(what: str, description: str | None, schema: Json) -> None:
+    """For `DurableAgent(require_descriptions=True)`: a model chooses by what it is told."""
+    if not (description or "").strip():
+        raise DeclarationError(f"{what} has no description: say in its docstring what it does and when to use it")
+    properties: Json = schema.get("properties", {})
+    if missing := [name for name, value in properties.items() if not _described(value, schema)]:
+        raise DeclarationError(
+            f"{what}: no description of {missing}. Add them to the docstring (Args: …), or as Field(description=…)"
+        )
+
+
+def _described(value: Any, schema: Json) -> bool:
+    """Whether a property has a description, of its own or that of the type it refers to."""
+    if not isinstance(value, dict):
+        return False
+    own = cast("Json", value)
+    named: Json = schema.get("$defs", {}).get(str(own.get("$ref", "")).rpartition("/")[2], {})
+    return bool(own.get("description") or named.get("description"))

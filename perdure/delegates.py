@@ -1,0 +1,82 @@
+"""The agents that tools name, checked when the `App` is built, where all of its agents are known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import TypeAdapter
+from pydantic_ai.tools import ToolDefinition
+
+from perdure.agent import DurableAgent
+from perdure.checks.known import static_tools
+from perdure.contracts import AgentTerms, Limits, Target
+from perdure.errors import DeclarationError
+from perdure.toolsets.target import target_of
+
+
+def check_delegates(agents: Mapping[str, DurableAgent]) -> None:
+    """Raise `DeclarationError` for a tool whose agent isn't there, or wouldn't take what the tool gives."""
+    for durable in agents.values():
+        for name, tool in static_tools(durable)[0].items():
+            target = target_of(tool)
+            if target is None or target.kind not in ("agent", "handoff"):
+                continue
+            if target.kind == "agent" and (target.task_queue or durable.policy(name).task_queue):
+                continue  # served elsewhere
+            _check(f"agent {durable.name!r}: tool {name!r}", durable, tool, target, agents)
+
+
+def _check(
+    where: str, caller: DurableAgent, tool: ToolDefinition, target: Target, agents: Mapping[str, DurableAgent]
+) -> None:
+    other, terms = agents.get(target.name), target.agent or AgentTerms()
+    if other is None:
+        raise DeclarationError(
+            f"{where}: no agent is named {target.name!r}. Known agents: {sorted(agents)}. "
+            "An agent tool may name the task_queue of workers that serve it"
+        )
+    if target.kind == "handoff" and other is caller:
+        raise DeclarationError(f"{where} hands over to its own agent")
+    if terms.model is not None and terms.model not in other.models:
+        raise DeclarationError(
+            f"{where}: model={terms.model!r} is none of {target.name!r}'s. Known models: {sorted(other.models)}"
+        )
+    _check_limits(where, other, terms)
+    _check_params(where, caller, other, terms, tool)
+
+
+def _check_limits(where: str, other: DurableAgent, terms: AgentTerms) -> None:
+    asked = Limits.model_validate(terms.limits)
+    for name in terms.limits:
+        value, bound = getattr(asked, name), getattr(other.limits, name)
+        if bound is not None and (value is None or value > bound):
+            raise DeclarationError(
+                f"{where}: limits.{name}={value!r} is more than agent {other.name!r} allows ({bound!r}): a run may "
+                "only lower a limit"
+            )
+
+
+def _check_params(
+    where: str, caller: DurableAgent, other: DurableAgent, terms: AgentTerms, tool: ToolDefinition
+) -> None:
+    fields: Mapping[str, Any] = tool.parameters_json_schema.get("properties", {})
+    given = sorted({*(name for name in fields if name != terms.prompt), *terms.params, *terms.inherit})
+    if other.params_type is None and other.deps is None and given:
+        raise DeclarationError(f"{where} gives {given}, but agent {other.name!r} takes no params")
+    if missing := sorted({*_schema(other).get("required", [])} - {*given}):
+        raise DeclarationError(
+            f"{where}: agent {other.name!r} needs the params {missing}: give them by input, params or inherit"
+        )
+    own = _schema(caller).get("properties")
+    unknown = [name for name in terms.inherit if own is not None and name not in own]
+    if unknown or (terms.inherit and caller.params_type is None and caller.deps is None):
+        raise DeclarationError(
+            f"{where}: inherit={terms.inherit} names params that agent {caller.name!r} hasn't. "
+            f"Its params: {sorted(own or [])}"
+        )
+
+
+def _schema(durable: DurableAgent) -> Mapping[str, Any]:
+    """The JSON Schema of an agent's params, as far as it is an object."""
+    return {} if durable.params_type is None else TypeAdapter(durable.params_type).json_schema()

@@ -1,0 +1,91 @@
+"""Task queues of their own for tools: how much of them runs at once, how fast, and which worker serves them.
+
+The limits are Temporal's. A call that waits for one waits on the server, with no activity open: none of its times but
+`schedule_to_start` has begun.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from perdure.agent import DurableAgent
+from perdure.checks.known import static_tools
+from perdure.errors import DeclarationError
+from perdure.toolsets.target import target_of
+
+NAMES = 1000
+"""Characters that Temporal allows the name of a queue."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskQueue:
+    """The limits of a queue, under the names that Temporal's `Worker` gives them."""
+
+    max_concurrent_activities: int | None = None
+    """Calls that one worker runs at once; `None`: as many as of everything else."""
+    max_activities_per_second: float | None = None
+    """Calls that one worker begins in a second."""
+    max_task_queue_activities_per_second: float | None = None
+    """Calls that all workers together begin in a second. Kept by the server, which spreads it over the queue's
+    partitions and allows short bursts; the last worker that polls sets it, so give it the same value everywhere."""
+
+    def __post_init__(self) -> None:
+        most = self.max_concurrent_activities
+        if most is not None and (type(most) is not int or most < 1):
+            raise DeclarationError(f"max_concurrent_activities={most!r} must be a whole number, at least 1")
+        for name in ("max_activities_per_second", "max_task_queue_activities_per_second"):
+            value: float | None = getattr(self, name)
+            if value is not None and not 0 < value < math.inf:
+                raise DeclarationError(f"{name}={value!r} must be a finite number, more than 0")
+
+
+def check_queues(queues: Mapping[str, TaskQueue]) -> None:
+    """Raise `DeclarationError` for what isn't a queue, or can't be its name."""
+    for name, queue in queues.items():
+        if not isinstance(queue, TaskQueue):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise DeclarationError(f"task_queues[{name!r}]={queue!r} isn't a TaskQueue(…)")
+        if not name or len(name) > NAMES:
+            raise DeclarationError(f"task_queues: the name {name[:50]!r} must have 1 to {NAMES} characters")
+
+
+def check_served(durable: DurableAgent, queues: Collection[str]) -> None:
+    """Raise `DeclarationError` where a tool runs on a queue that isn't declared: its calls would wait for ever.
+
+    The queue of a tool that runs elsewhere (an activity of another program) is none of ours.
+    """
+    for name, tool in static_tools(durable)[0].items():
+        queue = durable.policy(name).task_queue
+        if queue is not None and queue not in queues and target_of(tool) is None and tool.kind != "external":
+            raise DeclarationError(
+                f"agent {durable.name!r}: policy {durable.rule(name)!r} runs {name!r} on the task queue {queue!r}, "
+                f"which no worker would serve. Declare it: App(task_queues={{{queue!r}: TaskQueue(…)}}). Known queues: "
+                f"{sorted(queues)}"
+            )
+
+
+def served_queues(
+    declared: Mapping[str, TaskQueue], own: str, only: Iterable[str] = (), without: Iterable[str] = ()
+) -> dict[str, TaskQueue]:
+    """The declared queues that a worker serves; `own` is the queue on which it serves runs.
+
+    Raises `DeclarationError` for names that aren't declared, and where `own` is one of the declared.
+    """
+    only, without = list(only), list(without)
+    _check_known([*only, *without], declared)
+    if only and without:
+        raise DeclarationError(f"only={only!r} and without={without!r}: name either what is served or what isn't")
+    if own in declared and not only:
+        raise DeclarationError(
+            f"task_queues[{own!r}] is the queue on which this worker serves runs: give the tools another one, or serve "
+            "runs on another with task_queue=… (`--task-queue`)"
+        )
+    return {name: queue for name, queue in declared.items() if name not in without and (not only or name in only)}
+
+
+def _check_known(names: Collection[str], declared: Mapping[str, TaskQueue]) -> None:
+    if unknown := sorted(set(names) - set(declared)):
+        raise DeclarationError(
+            f"no queue is named {unknown[0]!r}. Known queues, of App(task_queues=…): {sorted(declared)}"
+        )

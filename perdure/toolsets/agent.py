@@ -1,0 +1,153 @@
+"""`agent_tool` and `handoff_tool`: agents as tools of other agents.
+
+An agent tool is a run of its own, a child workflow: it sees nothing of the conversation but what it is given, and its
+output is the call's result. A handoff moves the conversation itself to the other agent, for the rest of the run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pydantic import TypeAdapter
+from pydantic_ai.exceptions import UserError
+from pydantic_ai.tools import Tool
+
+from perdure.contracts import AgentTerms, Limits, Target
+from perdure.errors import DeclarationError
+from perdure.toolsets.signature import of_function, of_model
+from perdure.toolsets.target import metadata_of
+
+MAX_DEPTH = 3
+NO_LETTER = re.compile(r"[^A-Za-z0-9_-]")
+
+
+async def _prompted(prompt: str) -> Any:
+    """Ask.
+
+    Args:
+        prompt: What to do, with all that is needed for it: nothing of this conversation is passed on.
+    """
+
+
+async def _handed() -> str:
+    """Hand over."""
+    return ""
+
+
+def agent_tool(
+    agent: str,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    input: Any = None,
+    prompt: str = "prompt",
+    params: Mapping[str, Any] | None = None,
+    inherit: Sequence[str] = (),
+    model: str | None = None,
+    limits: Limits | None = None,
+    task_queue: str | None = None,
+    max_depth: int = MAX_DEPTH,
+    **more: Any,
+) -> Tool[Any]:
+    """A tool that another agent answers: `Agent(…, tools=[agent_tool("researcher")])`. A policy applies as to any tool.
+
+    Args:
+        agent: the name of the other agent.
+        name: what the model calls the tool; `None`: `ask_` and the agent's name.
+        description: what the model reads of it.
+        input: what the model gives: a model, dataclass or TypedDict. Its field `prompt` is the other agent's prompt,
+            every other field one of its params. `None`: the prompt alone.
+        prompt: the name of that field.
+        params: params of the other agent that are always the same.
+        inherit: names of params that are the calling run's own. The model has no say in them.
+        model: a key of the other agent's `models`.
+        limits: what a run of it may use. It never has more than the calling run has left.
+        task_queue: where its workers are, if elsewhere. Else it is an agent of the same `App`.
+        max_depth: how deep runs may start each other: 1 = only a run that nobody has started may call it.
+        more: what Pydantic AI's `Tool` takes: `sequential`, `requires_approval`, `max_retries`, …
+
+    Raises:
+        DeclarationError: for whatever is wrong here, and when the `App` is built, for what is wrong about the agent.
+    """
+    where = f"agent_tool({agent!r})"
+    if max_depth < 1:
+        raise DeclarationError(f"{where}: max_depth={max_depth!r} must be at least 1")
+    terms = AgentTerms(
+        prompt=prompt,
+        params=dict(params or {}),
+        inherit=list(inherit),
+        model=model,
+        limits=limits.given() if limits else {},
+        max_depth=max_depth,
+    )
+    target = Target(kind="agent", name=agent, task_queue=task_queue, agent=terms)
+    own = name or f"ask_{NO_LETTER.sub('_', agent)}"
+    text = description or f"Let the agent {agent!r} work on something, and wait for its answer."
+    return _tool(target, terms, own, text, input, _prompted, where, more)
+
+
+def handoff_tool(
+    agent: str,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    input: Any = None,
+    params: Mapping[str, Any] | None = None,
+    inherit: Sequence[str] = (),
+    model: str | None = None,
+    **more: Any,
+) -> Tool[Any]:
+    """A tool that hands the conversation to another agent of the `App`: `Agent(…, tools=[handoff_tool("billing")])`.
+
+    Args:
+        agent: the name of the other agent.
+        name: what the model calls the tool; `None`: `transfer_to_` and the agent's name.
+        description: what the model reads of it.
+        input: what the model gives, as params of the other agent: a model, dataclass or TypedDict. `None`: nothing.
+        params: params of the other agent that are always the same.
+        inherit: names of params that stay what they are.
+        model: a key of the other agent's `models`.
+        more: what Pydantic AI's `Tool` takes.
+
+    Raises:
+        DeclarationError: as `agent_tool`.
+    """
+    where = f"handoff_tool({agent!r})"
+    terms = AgentTerms(params=dict(params or {}), inherit=list(inherit), model=model)
+    own = name or f"transfer_to_{NO_LETTER.sub('_', agent)}"
+    text = description or f"Hand this conversation over to the agent {agent!r}, who goes on with it."
+    return _tool(Target(kind="handoff", name=agent, agent=terms), terms, own, text, input, _handed, where, more)
+
+
+def _tool(
+    target: Target,
+    terms: AgentTerms,
+    name: str,
+    description: str,
+    input: Any,
+    default: Callable[..., Any],
+    where: str,
+    more: dict[str, Any],
+) -> Tool[Any]:
+    stub = of_function(default, where) if input is None else of_model(input, None, name, where)
+    _check_names(terms, input, where)
+    try:
+        tool = Tool(stub, name=name, description=description, takes_ctx=False, **more)
+    except (UserError, TypeError) as error:
+        raise DeclarationError(f"{where}: {error}") from None
+    tool.metadata = {**(tool.metadata or {}), **metadata_of(target)}
+    return tool
+
+
+def _check_names(terms: AgentTerms, input: Any, where: str) -> None:
+    """Every param comes from one place, and the prompt is there."""
+    fields = {"prompt": {"type": "string"}} if input is None else TypeAdapter(input).json_schema().get("properties", {})
+    if terms.prompt and fields.get(terms.prompt, {}).get("type") != "string":
+        raise DeclarationError(
+            f"{where}: prompt={terms.prompt!r} must be a field of the input that is text. Its fields: {sorted(fields)}"
+        )
+    given = [*(name for name in fields if input is not None), *terms.params, *terms.inherit]
+    if twice := sorted({name for name in given if given.count(name) > 1}):
+        raise DeclarationError(f"{where}: {twice} come from more than one of input, params and inherit")

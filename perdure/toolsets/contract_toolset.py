@@ -1,0 +1,149 @@
+"""`ContractToolset`: the tools of contracts, and what serves each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypedDict, TypeVar, Unpack, cast, overload
+
+from pydantic_ai import CallDeferred, FunctionToolset, RunContext
+from pydantic_ai.messages import ToolReturn
+from pydantic_ai.tools import Tool, ToolPrepareFunc
+
+from perdure.contracts import Target
+from perdure.errors import DeclarationError
+from perdure.toolsets.contract import ToolContract
+from perdure.toolsets.handler import Handler, handler_of
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class ToolOptions(TypedDict, total=False):
+    """What Pydantic AI's `Tool` takes beside a function, with the same meaning."""
+
+    max_retries: int | None
+    prepare: ToolPrepareFunc[Any] | None
+    strict: bool | None
+    sequential: bool
+    requires_approval: bool
+    metadata: dict[str, Any] | None
+    timeout: float | None
+    defer_loading: bool
+
+
+class ContractToolset(FunctionToolset[Any]):
+    """Tools by contract. Each contract is served once: by a function, by an external system, or by another target.
+
+    Args:
+        contracts: those that must be served; an `App` refuses the toolset while one of them isn't. Others may be, too.
+        id: as of every toolset. Wire format: keep it once runs exist.
+    """
+
+    def __init__(self, contracts: Sequence[ToolContract] = (), *, id: str) -> None:
+        super().__init__(id=id)
+        self.contracts: dict[str, ToolContract] = {}
+        self._promised = [contract.name for contract in contracts]
+
+    @property
+    def unserved(self) -> list[str]:
+        """The names of the contracts that nothing serves yet."""
+        return [name for name in self._promised if name not in self.contracts]
+
+    @overload
+    def handle(self, contract: ToolContract, **options: Unpack[ToolOptions]) -> Callable[[Function], Function]: ...
+
+    @overload
+    def handle(self, contract: ToolContract, function: Function, **options: Unpack[ToolOptions]) -> Function: ...
+
+    def handle(self, contract: ToolContract, function: Any = None, **options: Unpack[ToolOptions]) -> Any:
+        """Serve a contract by a function, sync or async; without one this is a decorator.
+
+        The function takes a `RunContext` first, if its annotation says so, and then either the input model or a
+        parameter for each of its fields. Its result is checked on the worker: one that breaks the contract ends the run
+        with `ToolContractViolation`. Raises `DeclarationError` where function and contract don't agree.
+        """
+        if function is None:
+            return partial(self.handle, contract, **options)
+        self._add(contract, _serving(handler_of(contract, function)), options)
+        return function
+
+    def external(self, contract: ToolContract, **options: Unpack[ToolOptions]) -> None:
+        """Serve a contract from outside: its calls wait, with no open activity, for the update or signal `complete`.
+
+        A result that breaks the contract is refused to whoever sent it, and the call goes on waiting.
+        """
+        schema = contract.output_schema
+
+        def wait(ctx: RunContext[Any], **args: Any) -> None:
+            raise CallDeferred(metadata={"result_schema": schema})
+
+        self._add(contract, _never, options, validator=wait)
+
+    def target(self, contract: ToolContract, target: Target, **options: Unpack[ToolOptions]) -> None:
+        """Serve a contract by what the agent's workflow schedules itself, an activity of another worker, say.
+
+        It gets the arguments as JSON: as one object, or those that `target.positional` names, in that order.
+        """
+        if unknown := sorted(set(target.positional) - set(contract.fields)):
+            raise DeclarationError(
+                f"contract {contract.name!r}: its target takes {unknown}, which the contract doesn't have. "
+                f"Known arguments: {sorted(contract.fields)}"
+            )
+        self._add(contract, _never, options, target=target)
+
+    def _add(
+        self,
+        contract: ToolContract,
+        function: Callable[..., Any],
+        options: ToolOptions,
+        *,
+        validator: Callable[..., Any] | None = None,
+        target: Target | None = None,
+    ) -> None:
+        if contract.name in self.contracts:
+            raise DeclarationError(
+                f"contract {contract.name!r} is served already, in toolset {self.id!r}: once is enough"
+            )
+        tool: Tool[Any] = Tool.from_schema(
+            function, contract.name, contract.description, contract.input_schema, True, args_validator=validator
+        )
+        tool.function_schema = replace(
+            tool.function_schema, validator=contract.args_validator, return_schema=contract.output_schema
+        )
+        tool.include_return_schema = contract.include_return_schema
+        known = ToolOptions.__annotations__
+        if unknown := sorted(options.keys() - known.keys()):
+            raise DeclarationError(
+                f"contract {contract.name!r}: options {unknown} are unknown. Known options: {sorted(known)}"
+            )
+        for name, value in options.items():
+            setattr(tool, name, value)
+        tool.metadata = {**(options.get("metadata") or {}), **contract.metadata(target)}
+        self.add_tool(tool)
+        self.contracts[contract.name] = contract
+
+
+def _never(ctx: RunContext[Any], /, **args: Any) -> Any:
+    """In place of a function that nobody calls: the call waits, or the workflow makes it."""
+    raise NotImplementedError("this contract is not served by a function")
+
+
+def _serving(handler: Handler) -> Callable[..., Any]:
+    """The handler as Pydantic AI calls it: sync ones in a thread."""
+
+    async def serve(ctx: RunContext[Any], /, **args: Any) -> Any:
+        return _checked(handler.contract, await handler.call(ctx, args))
+
+    def serve_in_thread(ctx: RunContext[Any], /, **args: Any) -> Any:
+        return _checked(handler.contract, handler.call(ctx, args))
+
+    return serve if handler.is_async else serve_in_thread
+
+
+def _checked(contract: ToolContract, result: Any) -> Any:
+    """A result that keeps to the contract, also one that a `ToolReturn` wraps. Raises `ToolContractViolation`."""
+    if not isinstance(result, ToolReturn):
+        return contract.checked_output(result)
+    wrapped = cast("ToolReturn[Any]", result)
+    return replace(wrapped, return_value=contract.checked_output(wrapped.return_value))

@@ -1,0 +1,88 @@
+"""What the adapters share: a tool of another library as a tool of Pydantic AI."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any, NoReturn, TypeVar, cast
+
+from pydantic_ai import ModelRetry, Tool
+from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, ToolFailed
+from pydantic_core import SchemaValidator, core_schema
+from temporalio.exceptions import ApplicationError
+
+from perdure.context import current_call
+from perdure.contracts import Json
+from perdure.errors import DeclarationError
+from perdure.schemas import check_schema, problems
+
+LOG = logging.getLogger("perdure")
+ANY_OBJECT = SchemaValidator(core_schema.dict_schema(core_schema.str_schema()))
+SAID = (ModelRetry, ToolFailed, ApprovalRequired, CallDeferred, ApplicationError)
+"""What a tool raises to say something to the model, or to the run: never taken for a fault."""
+Kind = TypeVar("Kind")
+
+
+def foreign(
+    name: str, description: str, schema: Json, call: Callable[..., Any], check: Callable[..., Any], where: str
+) -> Tool[Any]:
+    """A tool with arguments of any JSON, as the other library takes them.
+
+    `check(ctx, /, **args)` looks at them once, when the call is planned, and raises `ModelRetry`;
+    `call(ctx, /, **args)` runs it. Both take `ctx` by position alone, since an argument may have any name.
+    """
+    check_schema(schema, where)
+    tool: Tool[Any] = Tool.from_schema(call, name, description, schema, takes_ctx=True, args_validator=check)
+    tool.function_schema = replace(tool.function_schema, validator=ANY_OBJECT)
+    return tool
+
+
+def each_of(tools: Iterable[Any], kind: type[Kind], id: str) -> list[Kind]:
+    """The tools, if each is of that type and has a name of its own. Raises `DeclarationError`."""
+    given = list(tools)
+    for tool in given:
+        if not isinstance(tool, kind):
+            hint = ": it is a list, so put a * before it" if isinstance(tool, list | tuple) else ""
+            raise DeclarationError(f"toolset {id!r}: {tool!r} is no {kind.__module__}.{kind.__name__}{hint}")
+    found = cast("list[Kind]", given)
+    twice = [name for name, count in Counter(map(_name, found)).items() if count > 1]
+    if twice:
+        raise DeclarationError(f"toolset {id!r} has several tools of the same name: {twice}")
+    return found
+
+
+def _name(tool: Any) -> str:
+    """The name of a tool, with its namespace where the library knows those."""
+    return getattr(tool, "qualified_name", None) or tool.name
+
+
+def retry_unless_valid(schema: Json, args: Json) -> None:
+    """Ask the model again, naming what is wrong with the arguments by their schema."""
+    if wrong := problems(schema, args):
+        refuse_arguments(wrong)
+
+
+def refuse_arguments(wrong: str) -> NoReturn:
+    """Ask the model again, in the words in which perdure refuses arguments."""
+    raise ModelRetry(f"The arguments are not valid: {wrong}")
+
+
+def is_repeated() -> bool:
+    """Whether Temporal repeats this call where it raises now. Not in a plain `agent.run`, which has no attempts."""
+    try:
+        call = current_call()
+    except LookupError:
+        return False
+    return call.attempt < call.attempts
+
+
+def log_fault(tool: str, error: Exception) -> None:
+    """Write the whole error to the worker's log, where the model is told in other words."""
+    LOG.error("tool %r: %s", tool, error, exc_info=error)
+
+
+def one_or_list(items: Sequence[Any]) -> Any:
+    """What a tool returns: a single item as it is."""
+    return items[0] if len(items) == 1 else list(items)

@@ -1,0 +1,226 @@
+"""`MCPServer`: the tools of an MCP server, over stdio or HTTP, for an agent that runs on workers.
+
+It is Pydantic AI's `MCPToolset` with a worker's needs: one connection for the worker's life, made anew when it is dead;
+a tool list that is kept for a time; calls whose answer was lost told apart from calls that failed. Nothing connects
+when it is built. Importing this module needs the extra `mcp`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from time import monotonic
+from typing import Any, NoReturn
+
+from pydantic_ai import RunContext
+from pydantic_ai.exceptions import ModelRetry, ToolFailed
+from pydantic_ai.mcp import FastMCPClient, MCPToolset, mcp_types
+from pydantic_ai.messages import InstructionPart
+from pydantic_ai.tools import ToolDefinition
+from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
+
+from perdure.errors import AnswerLost, DeclarationError, ServerUnreachable
+from perdure.policy import seconds
+from perdure.toolsets.claims import TRUSTED
+from perdure.toolsets.mcp_connection import Connection
+
+logger = logging.getLogger("perdure.mcp")
+
+NOT_CARRIED = {
+    "sampling_model": "a server may not ask for model requests: no limit of the run would count them",
+    "sampling_handler": "a server may not ask for model requests: no limit of the run would count them",
+    "cache_tools": "the tool list is kept for ttl=…",
+    "init_timeout": "connect_timeout=… is the time for it",
+    "client": "it is the first argument",
+}
+ASKS = re.compile(r"(elicitation|sampling)", re.I)
+
+
+class MCPServer(AbstractToolset[Any]):
+    """Give it to an agent: `Agent(…, toolsets=[MCPServer("https://…/mcp", id="crm")])`."""
+
+    def __init__(
+        self,
+        source: Any,
+        *,
+        id: str,
+        ttl: float | timedelta = 60.0,
+        trust_annotations: bool = False,
+        optional: bool = False,
+        connect_timeout: float | timedelta = 15.0,
+        **options: Any,
+    ) -> None:
+        """`source` is what `MCPToolset` takes (a URL, a path, a transport), or a function that makes it anew for each
+        connection; it has to be one for a `fastmcp.Client`.
+
+        Args:
+            source: Where the server is.
+            id: Names the server to people and in messages to the model. Wire format.
+            ttl: How long a tool list is used without asking. A change that the server tells of is noticed at once.
+            trust_annotations: Whether the server's claims make its tools `safe` or `idempotent`.
+            optional: Whether the agent goes on without the tools while the server can't be reached and its list isn't
+                known. Otherwise the model request is tried again, and the turn fails when that is used up.
+            connect_timeout: The time for connecting, and for a tool list.
+            options: Those of `MCPToolset`: `read_timeout` (300 s for a call), `tool_error_behavior`, `headers`, …
+
+        Raises `DeclarationError`.
+        """
+        self._id = id
+        self._ttl, self._seconds = seconds(ttl) or 0.0, seconds(connect_timeout) or 0.0
+        self._trusted, self._optional = trust_annotations, optional
+        self._source, self._options = source, options
+        self._check()
+        self._pattern = self._make()
+        self._connection = Connection(id, self._make, self._seconds, self._changed)
+        self._tools: dict[str, ToolDefinition] | None = None
+        self._until = 0.0
+        self.changes = 0
+        """How often the list was found to be out of date."""
+        self._holders = 0
+        self._listing = asyncio.Lock()
+
+    @property
+    def id(self) -> str:
+        """The server's name."""
+        return self._id
+
+    @property
+    def tool_name_conflict_hint(self) -> str:
+        """What to do where two servers have a tool of one name."""
+        return self._pattern.tool_name_conflict_hint
+
+    async def __aenter__(self) -> MCPServer:
+        """Connect, for whoever comes first: the worker. A server that can't be reached is tried again by each use."""
+        self._holders += 1
+        if self._holders == 1:
+            try:
+                await self._connection.ready()
+            except ServerUnreachable as error:
+                logger.warning("%s Its tools will try again.", error)
+        return self
+
+    async def __aexit__(self, *args: Any) -> None:
+        self._holders -= 1
+        if self._holders == 0:
+            await self._connection.close()
+
+    async def get_instructions(self, ctx: RunContext[Any]) -> InstructionPart | None:
+        """The server's instructions, with `include_instructions=True`; none while it can't be reached."""
+        if not self._pattern.include_instructions:
+            return None
+        try:
+            return await (await self._connection.ready()).get_instructions(ctx)
+        except ServerUnreachable:
+            return None
+
+    async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
+        """The tools as the server has listed them within `ttl`; while it can't be reached, as it did last.
+
+        Raises `ServerUnreachable` where no list is known, unless the server is optional.
+        """
+        tools = await self._listed(ctx)
+        return {
+            name: replace(self._pattern.tool_for_tool_def(definition, ctx=ctx), toolset=self)
+            for name, definition in tools.items()
+        }
+
+    async def call_tool(
+        self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
+    ) -> Any:
+        """Make the call on a connection that has answered just before. Raises `ServerUnreachable` where there is none
+        (then nothing ran), `AnswerLost`, and what `MCPToolset` raises for an error that the server answers with."""
+        try:
+            async with self._connection.using() as toolset:
+                return await toolset.call_tool(name, tool_args, ctx, tool)
+        except (ModelRetry, ToolFailed) as answer:
+            await self._explain(name, ctx, answer)
+
+    async def _explain(self, name: str, ctx: RunContext[Any], answer: ModelRetry | ToolFailed) -> NoReturn:
+        """Raise what the model is told of an error: of some the server's own words say too little."""
+        asked = ASKS.search(str(answer.__cause__ or answer.message))
+        if asked and asked[1].lower() == "elicitation":
+            raise ToolFailed(
+                f"The MCP server {self._id!r} asked the user for input in the middle of the call (elicitation), which is "
+                "not carried. Find out first what it needs to know, and call the tool with that."
+            ) from None
+        if asked:
+            raise ToolFailed(f"The MCP server {self._id!r} asked for a model request (sampling): refused.") from None
+        self._changed()
+        if name not in await self._listed(ctx):
+            raise ToolFailed(f"The tool {name!r} is gone: the MCP server {self._id!r} no longer has it.") from None
+        raise answer
+
+    async def _listed(self, ctx: RunContext[Any]) -> dict[str, ToolDefinition]:
+        async with self._listing:
+            if self._tools is not None and monotonic() < self._until:
+                return self._tools
+            changes = self.changes
+            try:
+                self._tools = await self._list(ctx)
+                self._until = monotonic() + self._ttl if changes == self.changes else 0.0
+            except ServerUnreachable as error:
+                if self._tools is None and not self._optional:
+                    raise
+                logger.warning("%s Its tools are those of its last list: %s", error, sorted(self._tools or {}))
+            return self._tools or {}
+
+    async def _list(self, ctx: RunContext[Any]) -> dict[str, ToolDefinition]:
+        try:
+            async with self._connection.using() as toolset, asyncio.timeout(self._seconds):
+                tools = await toolset.get_tools(ctx)
+        except AnswerLost as error:
+            raise ServerUnreachable(str(error)) from None
+        except Exception as error:
+            if isinstance(error, ServerUnreachable):
+                raise
+            logger.warning("MCP server %r: its tools can't be listed: %r", self._id, error)
+            raise ServerUnreachable(f"The MCP server {self._id!r} does not list its tools.") from None
+        return {name: self._marked(tool.tool_def) for name, tool in tools.items()}
+
+    def _marked(self, definition: ToolDefinition) -> ToolDefinition:
+        return replace(definition, metadata={**(definition.metadata or {}), TRUSTED: self._trusted})
+
+    def _changed(self) -> None:
+        self.changes += 1
+        self._until = 0.0
+
+    def _make(self) -> MCPToolset[Any]:
+        """A toolset that isn't connected. It reports changes to us, and then to who asked for messages."""
+        source = self._source() if callable(self._source) else self._source
+        options = dict(self._options)
+        if not isinstance(source, FastMCPClient):
+            options["init_timeout"] = self._seconds
+            options["message_handler"] = self._telling(options.get("message_handler"))
+        return MCPToolset(source, id=self._id, cache_tools=False, **options)
+
+    def _telling(self, also: Callable[[Any], Any] | None) -> Callable[[Any], Any]:
+        async def handle(message: Any) -> None:
+            if isinstance(getattr(message, "root", message), mcp_types.ToolListChangedNotification):
+                self._changed()
+            if also is not None:
+                await also(message)
+
+        return handle
+
+    def _check(self) -> None:
+        where = f"MCPServer(id={self._id!r})"
+        if not self._id:
+            raise DeclarationError('an MCP server needs an id: MCPServer(…, id="crm")')
+        for name in self._options.keys() & NOT_CARRIED.keys():
+            raise DeclarationError(f"{where}: {name}=… isn't taken: {NOT_CARRIED[name]}")
+        for name in ("auth", "headers"):
+            if callable(self._options.get(name)) and not hasattr(self._options[name], "auth_flow"):
+                raise DeclarationError(
+                    f"{where}: {name} as a function would need a connection for each call: use MCPToolset itself"
+                )
+        if isinstance(self._source, FastMCPClient):
+            raise DeclarationError(f"{where}: give a function that makes the client, as each connection needs its own")
+        if not (0 <= self._ttl < math.inf and 0 < self._seconds < math.inf):
+            raise DeclarationError(
+                f"{where}: ttl={self._ttl!r} and connect_timeout={self._seconds!r} must be finite times"
+            )

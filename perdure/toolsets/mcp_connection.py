@@ -1,0 +1,134 @@
+"""A connection to one MCP server: made when it is needed, held, looked at before it is used, made anew when it is dead.
+
+Runs on the worker. What a call can't know is told apart here: that it never left (`ServerUnreachable`), and that its
+answer was lost (`AnswerLost`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+from mcp.client.subscriptions import ListenNotSupportedError, listen
+from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, ModelRetry, ToolFailed, UserError
+from pydantic_ai.mcp import MCPToolset, ToolError
+from temporalio.exceptions import ApplicationError
+
+from perdure.errors import AnswerLost, ServerUnreachable
+from perdure.toolsets.lost import is_mcp_error, lost, timed_out
+
+logger = logging.getLogger("perdure.mcp")
+
+PROBE = 5.0
+"""Seconds that a server has to answer anything at all, where no call of it is open. Then it counts as dead."""
+ANSWERS = (ModelRetry, ToolFailed, ToolError, UserError, ApplicationError, ApprovalRequired, CallDeferred)
+"""What a call raises that has come to an end, in words."""
+
+
+class Connection:
+    """Holds at most one open toolset. `make` builds one without connecting."""
+
+    def __init__(self, server: str, make: Callable[[], MCPToolset[Any]], seconds: float, changed: Callable[[], None]):
+        self._server = server
+        self._make = make
+        self._seconds = seconds
+        self._changed = changed
+        self._open: MCPToolset[Any] | None = None
+        self._calls = 0
+        self._dead = False
+        self._lock = asyncio.Lock()
+        self._watch: asyncio.Task[None] | None = None
+
+    async def ready(self) -> MCPToolset[Any]:
+        """The open toolset of a server that answers; a new one where there is none. Raises `ServerUnreachable`.
+
+        While a call is open nothing is asked: a server may be unable to answer until that call ends.
+        """
+        async with self._lock:
+            if self._open is not None:
+                if not self._dead and (self._calls or await self._answers(self._open)):
+                    return self._open
+                logger.warning("MCP server %r: the connection is dead and is made anew", self._server)
+                await self._close()
+            self._open = await self._connect()
+            self._dead = False
+            self._watch = asyncio.create_task(_watch(self._open, self._changed))
+            return self._open
+
+    @asynccontextmanager
+    async def using(self) -> AsyncGenerator[MCPToolset[Any]]:
+        """The open toolset for one call. Raises `ServerUnreachable` before it, and `AnswerLost` for what is in it."""
+        toolset = await self.ready()
+        self._calls += 1
+        try:
+            yield toolset
+        except Exception as error:
+            cause = error.__cause__ or error
+            if not lost(cause) and (isinstance(error, ANSWERS) or is_mcp_error(error)):
+                raise
+            if toolset is self._open and not timed_out(cause):
+                self._dead = True
+            logger.warning("MCP server %r: a call ended without an answer: %r", self._server, cause)
+            how = "did not answer in time" if timed_out(cause) else "was lost before it answered"
+            raise AnswerLost(f"The MCP server {self._server!r} {how}.") from None
+        finally:
+            self._calls -= 1
+
+    async def close(self) -> None:
+        """End the connection, and the server's process where it is one of ours."""
+        async with self._lock:
+            await self._close()
+
+    async def _answers(self, toolset: MCPToolset[Any]) -> bool:
+        """Whether the server answers, be it with an error: newer ones know no ping, and say so."""
+        try:
+            await asyncio.wait_for(toolset.client.ping(), PROBE)
+        except Exception as error:
+            return is_mcp_error(error) and not lost(error)
+        return True
+
+    async def _connect(self) -> MCPToolset[Any]:
+        toolset = self._make()
+        try:
+            async with asyncio.timeout(self._seconds):
+                await toolset.__aenter__()
+        except Exception as error:
+            logger.warning("MCP server %r can't be reached: %r", self._server, error)
+            await _closed(toolset)
+            raise ServerUnreachable(
+                f"The MCP server {self._server!r} can't be reached ({type(error).__name__})."
+            ) from None
+        return toolset
+
+    async def _close(self) -> None:
+        toolset, watch = self._open, self._watch
+        self._open = self._watch = None
+        if watch is not None:
+            watch.cancel()
+            await asyncio.wait([watch])
+        if toolset is not None:
+            await asyncio.shield(_closed(toolset, entered=True))
+
+
+async def _closed(toolset: MCPToolset[Any], *, entered: bool = False) -> None:
+    """Let go of everything. `Client.close` ends the process of a stdio server, which leaving the toolset doesn't."""
+    with suppress(Exception):
+        await toolset.client.close()
+    with suppress(Exception):
+        if entered:
+            await toolset.__aexit__(None, None, None)
+
+
+async def _watch(toolset: MCPToolset[Any], changed: Callable[[], None]) -> None:
+    """Listen for changes of the tool list, as newer servers tell them; others send a notification by themselves."""
+    try:
+        async with listen(toolset.client.session, tools_list_changed=True) as events:
+            async for _ in events:
+                changed()
+    except ListenNotSupportedError:
+        return
+    except Exception as error:
+        logger.info("changes of the tool list are noticed by time alone: %r", error)

@@ -1,0 +1,105 @@
+"""`OpenAIAgentsToolset`: function tools of the OpenAI Agents SDK, run as they are. Needs the extra `openai-agents`."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+from dataclasses import replace
+from inspect import isawaitable
+from typing import Any
+
+from pydantic_ai import ApprovalRequired, FunctionToolset, RunContext, Tool
+from pydantic_ai.tools import ToolDefinition
+
+from perdure.schemas import check_schema
+from perdure.toolsets.foreign import each_of, foreign, retry_unless_valid
+
+try:
+    from agents import FunctionTool
+
+    from perdure.toolsets.openai_agents_call import Invocation, agent_of, must_be_approved, wrapper_of
+    from perdure.toolsets.openai_agents_refused import refuse
+except ImportError as error:
+    raise ImportError(
+        "perdure.toolsets.openai_agents needs the OpenAI Agents SDK (imported as `agents`): "
+        "pip install 'perdure[openai-agents]'"
+    ) from error
+
+OWN_MARGIN = 5.0
+"""Seconds by which Pydantic AI's clock is longer than the tool's own `timeout_seconds`, which answers first."""
+
+
+class OpenAIAgentsToolset(FunctionToolset[Any]):
+    """Function tools of the OpenAI Agents SDK: `FunctionTool`s, functions with `@function_tool`, `*tool_namespace(…)`.
+
+    Each option keeps its meaning: strict schemas, `needs_approval`, `is_enabled`, `timeout`, `failure_error_function`,
+    guardrails, `defer_loading`. A namespaced tool is called `<namespace>_<name>`. Their context is the agent's deps.
+
+    Raises:
+        DeclarationError: for tools that OpenAI runs, naming their twin in Pydantic AI, and for options without one.
+    """
+
+    def __init__(self, tools: Iterable[FunctionTool], *, id: str) -> None:
+        given = list(tools)
+        for tool in given:
+            refuse(tool, id)
+        super().__init__([_adapted(tool, id) for tool in each_of(given, FunctionTool, id)], id=id)
+
+
+def _adapted(tool: FunctionTool, id: str) -> Tool[Any]:
+    where = f"toolset {id!r}: tool {tool.qualified_name!r}"
+    check_schema(tool.params_json_schema, where)
+    schema = copy.deepcopy(tool.params_json_schema)
+    invocation = Invocation(tool)
+
+    async def check(ctx: RunContext[Any], /, **args: Any) -> None:
+        retry_unless_valid(schema, args)
+        if callable(tool.needs_approval) and await must_be_approved(tool, ctx, args):
+            raise ApprovalRequired
+
+    async def call(ctx: RunContext[Any], /, **args: Any) -> Any:
+        if not ctx.tool_call_approved and await must_be_approved(tool, ctx, args):
+            raise ApprovalRequired  # what it depends on has changed since the call was planned
+        return await invocation.run(ctx, args)
+
+    adapted = foreign(_shown_name(tool), tool.description, schema, call, check, where)
+    adapted.strict = tool.strict_json_schema
+    adapted.requires_approval = tool.needs_approval is True
+    adapted.timeout = None if tool.timeout_seconds is None else tool.timeout_seconds + OWN_MARGIN
+    adapted.defer_loading = tool.defer_loading
+    adapted.metadata = _metadata(tool)
+    adapted.prepare = _enabled(tool)
+    if tool.output_json_schema is not None:
+        adapted.function_schema = replace(adapted.function_schema, return_schema=tool.output_json_schema)
+    return adapted
+
+
+def _namespace(tool: FunctionTool) -> str:
+    return tool.qualified_name.removesuffix(tool.name).removesuffix(".")
+
+
+def _shown_name(tool: FunctionTool) -> str:
+    """The name the model sees: providers take no dots."""
+    return "_".join(filter(None, (_namespace(tool), tool.name)))
+
+
+def _metadata(tool: FunctionTool) -> dict[str, Any] | None:
+    if not _namespace(tool):
+        return None
+    return {
+        "namespace": _namespace(tool),
+        "namespace_description": getattr(tool, "_tool_namespace_description", None),
+    }
+
+
+def _enabled(tool: FunctionTool) -> Any:
+    """Leaves the tool out of a step in which it isn't enabled."""
+
+    async def prepare(ctx: RunContext[Any], definition: ToolDefinition) -> ToolDefinition | None:
+        enabled: Any = tool.is_enabled
+        if callable(enabled):
+            enabled = enabled(wrapper_of(ctx), agent_of(ctx))
+            enabled = await enabled if isawaitable(enabled) else enabled
+        return definition if enabled else None
+
+    return prepare

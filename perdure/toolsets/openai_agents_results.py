@@ -1,0 +1,77 @@
+"""What a tool of the OpenAI Agents SDK returned, as Pydantic AI reads it. Imported by `openai_agents` alone."""
+
+from __future__ import annotations
+
+import base64
+import json
+import mimetypes
+from collections.abc import Mapping
+from typing import Any, cast
+
+from agents import FunctionTool, ToolOutputFileContent, ToolOutputImage, ToolOutputText
+from agents.tool import ValidToolOutputPydanticModelsTypeAdapter
+from pydantic import ValidationError
+from pydantic_ai.messages import BinaryContent, DocumentUrl, ImageUrl, UploadedFile
+from pydantic_core import PydanticSerializationError, to_jsonable_python
+
+from perdure.errors import NotCarried
+from perdure.toolsets.foreign import one_or_list
+
+Structured = ToolOutputText | ToolOutputImage | ToolOutputFileContent
+
+
+def result_of(tool: FunctionTool, output: Any) -> Any:
+    """Text, images and files as Pydantic AI's, JSON as it is, anything else as text, which is what the SDK makes of it.
+
+    Raises `NotCarried` where the tool has an `output_json_schema` and the output is no JSON object.
+    """
+    if tool.output_json_schema is not None:
+        return _object(tool, output)
+    items = cast("list[Any]", list(output) if isinstance(output, list | tuple) else [output])
+    structured = [found for item in items if (found := _structured(item)) is not None]
+    if items and len(structured) == len(items):
+        return one_or_list([_carried(item) for item in structured])
+    try:
+        to_jsonable_python(output)
+    except (PydanticSerializationError, ValueError):
+        return str(output)
+    return output
+
+
+def _object(tool: FunctionTool, output: Any) -> Any:
+    try:
+        value: Any = json.loads(output) if isinstance(output, str) else to_jsonable_python(output, by_alias=True)
+    except (PydanticSerializationError, ValueError):
+        value = None
+    if not isinstance(value, Mapping):
+        raise NotCarried(f"tool {tool.qualified_name!r} returned no JSON object, which its output_json_schema promises")
+    return cast("Mapping[str, Any]", value)
+
+
+def _structured(item: Any) -> Structured | None:
+    """The SDK's own reading of an item: its output models, and dicts that look like one."""
+    if isinstance(item, Structured):
+        return item
+    if not isinstance(item, dict) or "type" not in item:
+        return None
+    try:
+        return ValidToolOutputPydanticModelsTypeAdapter.validate_python(item)
+    except ValidationError:
+        return None
+
+
+def _carried(item: Structured) -> Any:
+    if isinstance(item, ToolOutputText):
+        return item.text
+    if item.file_id is not None:
+        return UploadedFile(item.file_id, "openai")
+    if isinstance(item, ToolOutputImage):
+        detail = {"detail": item.detail} if item.detail else None
+        url = item.image_url or ""
+        return BinaryContent.from_data_uri(url) if url.startswith("data:") else ImageUrl(url, vendor_metadata=detail)
+    if item.file_data is None:
+        return DocumentUrl(item.file_url or "")
+    if item.file_data.startswith("data:"):
+        return BinaryContent.from_data_uri(item.file_data)
+    guessed, _ = mimetypes.guess_type(item.filename or "")
+    return BinaryContent(base64.b64decode(item.file_data), media_type=guessed or "application/octet-stream")

@@ -1,0 +1,159 @@
+"""A call that another agent answers: a run of its own, a child workflow, with a share of what this run has left."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from temporalio import workflow
+from temporalio.common import RawValue
+from temporalio.exceptions import ApplicationError, CancelledError, FailureError, WorkflowAlreadyStartedError
+
+with workflow.unsafe.imports_passed_through():
+    from perdure.contracts import (
+        WORKFLOW_TYPE,
+        AgentTerms,
+        CallOutcome,
+        Json,
+        Limits,
+        PlannedCall,
+        Report,
+        RunResult,
+        Target,
+        Usage,
+        Within,
+        cut,
+        told,
+    )
+    from perdure.workflows import budget, clock, details, rooms, upward
+    from perdure.workflows.begun import GivenUp
+    from perdure.workflows.children import run_child
+    from perdure.workflows.effects import lost, stopped
+    from perdure.workflows.keys import child_id
+    from perdure.workflows.remote_results import outcome_of_result, read
+    from perdure.workflows.state import Below, RunState
+
+NOT_MADE = "The call was not made"
+OWN_WORDS = ("InvalidRequest", "UnknownAgent", "LimitExceeded")
+MAX_MESSAGE = 300
+"""Characters. Other messages may hold a secret."""
+
+
+async def run(state: RunState, call: PlannedCall, target: Target) -> CallOutcome:
+    """Let another agent answer the call. Whatever becomes of its run is an outcome of the call."""
+    terms = target.agent or AgentTerms()
+    depth = _depth(state) + 1
+    if depth > terms.max_depth:
+        return told(call, "failed", f"{NOT_MADE}: agents may call each other {terms.max_depth} deep, and no deeper.")
+    below = Below(child_id(call), share(state, call))
+    if name := rooms.used_up(below.room):
+        return told(call, "failed", f"{NOT_MADE}: no {name} are left for it.")
+    state.below[call.key] = below
+    asked = _request(state, call, target, terms, Within(call=call.key, depth=depth, room=below.room))
+    try:
+        outcome = await _outcome(state, call, target, asked, below)
+    finally:
+        del state.below[call.key]  # what it has used is counted in the same task, when this call returns
+    used = budget.add_usage(below.usage, Usage(tool_calls=1)) if below.began else Usage()
+    details.below_changed(state)
+    return outcome.model_copy(update={"usage": used})
+
+
+def share(state: RunState, call: PlannedCall) -> Limits:
+    """What the run of a call may use: see `rooms`."""
+    current = state.current
+    open_calls = [one for one in current.step.calls if one.key not in current.outcomes] if current else [call]
+    to_start = [one for one in open_calls if _is_agent(one) and one.key not in state.below]
+    first = None if state.plan and state.plan.deadline_pauses else clock.first(state)
+    own = None if call.options.timeout is None else timedelta(seconds=call.options.timeout)
+    ends = [time for time in (own, None if first is None else first.moment - workflow.now()) if time is not None]
+    return rooms.share(
+        state.limits,
+        state.usage,
+        budget.used_since(state.turn_usage, state.usage),
+        calls=len(open_calls),
+        held=[below.room for below in state.below.values()],
+        sharers=max(1, len(to_start)),
+        ends=min(ends, default=None),
+    )
+
+
+def _is_agent(call: PlannedCall) -> bool:
+    return call.target is not None and call.target.kind == "agent"
+
+
+def _depth(state: RunState) -> int:
+    return state.request.within.depth if state.request and state.request.within else 0
+
+
+def _request(state: RunState, call: PlannedCall, target: Target, terms: AgentTerms, within: Within) -> Json:
+    """What the other agent is asked. Plain JSON: of limits only those that are set count."""
+    args: Json = dict(call.args)
+    prompt = args.pop(terms.prompt, None) if terms.prompt else None
+    request: Json = {"agent": target.name, "prompt": prompt if isinstance(prompt, str | list) else str(prompt)}
+    request |= {"params": params} if (params := params_of(state, terms, args)) else {}
+    request |= {"model": terms.model} if terms.model else {}
+    request |= {"limits": terms.limits} if terms.limits else {}
+    request |= {"by": state.started_by} if state.started_by else {}
+    if state.request is not None and state.request.metadata:
+        request["metadata"] = state.request.metadata
+    return request | {"within": within.model_dump(mode="json")}
+
+
+def params_of(state: RunState, terms: AgentTerms, args: Json) -> Json:
+    """The params of another agent: what the model says, what is always the same, and what is this run's own."""
+    own: Any = state.request.params if state.request else None
+    given: Json = own if isinstance(own, dict) else {}
+    return args | terms.params | {name: given[name] for name in terms.inherit if name in given}
+
+
+async def _outcome(state: RunState, call: PlannedCall, target: Target, asked: Json, below: Below) -> CallOutcome:
+    try:
+        below.began = True
+        raw = await run_child(state, call, WORKFLOW_TYPE, [asked], task_queue=target.task_queue)
+        result = RunResult.model_validate(read(raw))
+    except GivenUp:
+        return stopped(call, begun=True)
+    except FailureError as failure:
+        return _failed(call, target, failure, below)
+    except ValueError as error:
+        return told(call, "failed", f"The answer of {target.name!r} can't be read: {cut(str(error), 300)}")
+    below.usage = result.usage
+    if result.failure is not None and result.output is None:
+        return told(call, "failed", f"The agent {target.name!r} has no answer: {result.failure.type}.")
+    return await outcome_of_result(state, call, RawValue(workflow.payload_converter().to_payload(result.output)))
+
+
+def _failed(call: PlannedCall, target: Target, failure: FailureError, below: Below) -> CallOutcome:
+    """The outcome of a run that has no result."""
+    cause = failure.cause or failure
+    if isinstance(failure, WorkflowAlreadyStartedError):
+        below.began = False
+        return told(call, "failed", f"{NOT_MADE}: a run {below.id!r} is open already.")
+    if isinstance(cause, CancelledError):
+        return told(call, "cancelled", f"The run of {target.name!r} was cancelled.")
+    if isinstance(cause, ApplicationError):
+        below.usage = upward.used_by(cause) or below.usage
+        return told(call, "failed", failed_text(target.name, cause))
+    return lost(call)
+
+
+def failed_text(agent: str, cause: ApplicationError) -> str:
+    """What the model is told: the type, and the message only where it is perdure's own and says what to mend."""
+    message = f": {cut(cause.message, MAX_MESSAGE)}" if cause.type in OWN_WORDS else ""
+    return f"The agent {agent!r} failed: {cause.type or 'Exception'}{message}."
+
+
+def report(state: RunState, raw: tuple[Any, ...]) -> None:
+    """Take note of what a run below tells. What isn't of an open one is of before a reset, and of no use."""
+    sent = Report.model_validate(raw[0] if raw else None)
+    below = state.below.get(sent.call)
+    if below is not None:
+        below.pending, below.usage = sent.pending, sent.usage
+        details.below_changed(state)
+
+
+def address(state: RunState, key: str) -> str:
+    """The id of the run below in which a call of that key waits; empty = there is none."""
+    waiting = (row for below in state.below.values() for row in below.pending if row.get("call") == key)
+    return next((str(row.get("workflow_id", "")) for row in waiting), "")

@@ -1,0 +1,283 @@
+"""Tools of smolagents, by the real library."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+import smolagents
+from PIL import Image
+from pydantic_ai import Agent
+from pydantic_ai.messages import BinaryContent, ToolCallPart, ToolReturnPart
+from smolagents import tool
+from temporalio.client import Client
+
+from perdure import App, DurableAgent, ToolPolicy, current_call
+from perdure.errors import DeclarationError
+from perdure.toolsets.smolagents import SmolagentsToolset
+from tests.harness import activities, messages, working
+from tests.scripts import Script
+from tests.test_approvals import answers
+
+RAN: list[Any] = []
+
+
+@pytest.fixture(autouse=True)
+def ran() -> list[Any]:
+    """What the tools did."""
+    RAN.clear()
+    return RAN
+
+
+@tool
+def weather(city: str, day: str | None = None) -> dict[str, Any]:
+    """The weather in a city.
+
+    Args:
+        city: Its name.
+        day: A day of the week; left out, today.
+    """
+    RAN.append((city, day, threading.current_thread() is threading.main_thread()))
+    return {"city": city, "celsius": 4}
+
+
+class Lookup(smolagents.Tool):
+    """With every type that a model can write, and a `setup()` that forgets `is_initialized`."""
+
+    name = "lookup"
+    description = "Looks something up."
+    inputs = {
+        "key": {"type": "string", "description": "The key."},
+        "count": {"type": "integer", "description": "How many.", "nullable": True},
+        "ratio": {"type": "number", "description": "A ratio.", "nullable": True},
+        "strict": {"type": "boolean", "description": "Strictly?", "nullable": True},
+        "tags": {"type": "array", "items": {"type": "string"}, "description": "Tags.", "nullable": True},
+        "options": {"type": "object", "description": "Options.", "nullable": True},
+        "extra": {"type": "any", "description": "Anything.", "nullable": True},
+        "either": {"type": ["integer", "string"], "description": "One of two.", "nullable": True},
+    }
+    output_type = "object"
+    output_schema = {"type": "object", "properties": {"value": {"type": "integer"}}}
+
+    def __init__(self, faults: int = 0) -> None:
+        super().__init__()
+        self.faults = faults
+
+    def setup(self) -> None:
+        RAN.append("setup")
+        if len(RAN) <= self.faults:
+            raise OSError("secret of the setup")
+
+    def forward(
+        self,
+        key: str,
+        count: int | None = None,
+        ratio: float | None = None,
+        strict: bool | None = None,
+        tags: list[str] | None = None,
+        options: dict[str, Any] | None = None,
+        extra: Any | None = None,
+        either: int | str | None = None,
+    ) -> dict[str, Any]:
+        RAN.append(key)
+        return {"value": 7}
+
+
+def an_app(script: Script, *tools: smolagents.Tool, **policies: ToolPolicy) -> App:
+    """One agent with these tools."""
+    agent = Agent(script.model, name="clerk", toolsets=[SmolagentsToolset(tools, id="smol")])
+    return App(agents=[DurableAgent(agent, policies=policies)])
+
+
+async def test_s3_16_a_decorated_function_runs_as_an_activity_in_a_thread(client: Client, cache: int) -> None:
+    script = Script({"weather": {"city": "Oslo"}}, "cold")
+    async with working(client, an_app(script, weather), cache=cache) as runs:
+        handle = await runs.start("clerk", "go")
+        assert (await handle.result())["output"] == "cold"
+        assert await activities(handle) == ["model_request", "tool:weather", "model_request"]
+        assert await answers(handle) == {"c0.0": ("success", '{"city":"Oslo","celsius":4}')}
+    assert RAN == [("Oslo", None, False)]
+    (shown,) = script.infos[0].function_tools
+    assert shown.parameters_json_schema == {
+        "type": "object",
+        "properties": {
+            "city": {"type": "string", "description": "Its name."},
+            "day": {
+                "anyOf": [{"type": "string"}, {"type": "null"}],
+                "description": "A day of the week; left out, today.",
+            },
+        },
+        "required": ["city"],
+        "additionalProperties": False,
+    }
+    assert shown.description == "The weather in a city."
+
+
+BAD: dict[str, tuple[dict[str, Any], str]] = {
+    "missing": ({}, "Argument key is required"),
+    "unknown": ({"key": "a", "more": 1}, "Argument more is not in the tool's input schema"),
+    "type": ({"key": 5}, "Argument key has type 'integer' but should be 'string'"),
+    "a boolean is no number": ({"key": "a", "ratio": True}, "Argument ratio has type 'boolean' but should be 'number'"),
+    "a part of a number": ({"key": "a", "count": 1.5}, "Argument count has type 'number' but should be 'integer'"),
+    "null": ({"key": None}, "Argument key has type 'null' but should be 'string'"),
+    "none of two": ({"key": "a", "either": 1.5}, "Argument either has type 'number' but should be"),
+    "an item": ({"key": "a", "tags": ["x", 5]}, "The arguments are not valid: $.tags: ['x', 5] is not valid"),
+}
+
+
+async def test_s3_13_each_class_of_bad_arguments_is_one_retry(client: Client, cache: int) -> None:
+    calls = [{"lookup": args} for args, _ in BAD.values()]
+    good = {"key": "b", "ratio": 1, "tags": ["x"], "options": {"a": [1]}, "extra": None, "either": "e", "count": None}
+    script = Script(*calls, {"lookup": good}, "done")
+    agent = Agent(script.model, name="clerk", toolsets=[SmolagentsToolset([Lookup()], id="smol")], retries=20)
+    async with working(client, App(agents=[agent]), cache=cache) as runs:
+        handle = await runs.start("clerk", "go")
+        await handle.result()
+        told = list((await answers(handle)).values())
+        assert (await activities(handle)).count("tool:lookup") == 1
+    assert [outcome for outcome, _ in told] == ["retried"] * len(BAD) + ["success"]
+    for (_, text), (_, expected) in zip(told[:-1], BAD.values(), strict=True):
+        assert text.startswith(expected)
+    assert RAN == ["setup", "b"]
+
+
+async def test_s3_14_unknown_tools_are_answered_with_those_there_are(client: Client) -> None:
+    script = Script({"wether": {"city": "Oslo"}}, "done")
+    async with working(client, an_app(script, weather)) as runs:
+        handle = await runs.start("clerk", "go")
+        await handle.result()
+        ((outcome, text),) = (await answers(handle)).values()
+    assert (outcome, RAN) == ("retried", [])
+    assert "'weather'" in text
+
+
+async def test_s3_08_setup_runs_once_for_twenty_calls_at_a_time(client: Client, cache: int) -> None:
+    calls = [ToolCallPart("lookup", {"key": str(n)}) for n in range(20)]
+    script = Script(calls, "done")
+    app = an_app(script, Lookup(), lookup=ToolPolicy(effect="safe"))
+    app.agents["clerk"] = DurableAgent(app.agents["clerk"].agent, max_parallel_calls=20)
+    async with working(client, app, cache=cache) as runs:
+        handle = await runs.start("clerk", "go")
+        await handle.result()
+        told = await answers(handle)
+    assert RAN[0] == "setup"
+    assert sorted(RAN[1:], key=int) == [str(n) for n in range(20)]
+    assert {outcome for outcome, _ in told.values()} == {"success"}
+
+
+async def test_s3_08_a_setup_that_failed_runs_again(client: Client) -> None:
+    """By Temporal where the tool may be repeated, by the next call where it mayn't."""
+    once = an_app(Script({"lookup": {"key": "a"}}, {"lookup": {"key": "b"}}, "done"), Lookup(faults=1))
+    async with working(client, once) as runs:
+        handle = await runs.start("clerk", "go")
+        await handle.result()
+        told = list((await answers(handle)).values())
+    assert told[0] == ("failed", "The tool was not run: its setup failed with OSError.")
+    assert told[1][0] == "success"
+    assert RAN == ["setup", "setup", "b"]
+    RAN.clear()
+    policy = ToolPolicy(effect="safe", backoff=0.01)
+    twice = an_app(Script({"lookup": {"key": "c"}}, "done"), Lookup(faults=2), lookup=policy)
+    async with working(client, twice) as runs:
+        handle = await runs.start("clerk", "go")
+        await handle.result()
+        assert (await activities(handle)).count("tool:lookup") == 1
+    assert RAN == ["setup", "setup", "setup", "c"]
+
+
+@tool
+def leaks(key: str) -> str:
+    """Fails.
+
+    Args:
+        key: A key.
+    """
+    RAN.append(current_call().attempt)
+    raise ValueError("password hunter2")
+
+
+@pytest.mark.parametrize(("effect", "attempts"), [("unsafe", None), ("safe", 3)])
+async def test_s2_25_the_text_of_an_exception_is_not_told(
+    client: Client, cache: int, effect: Any, attempts: int | None
+) -> None:
+    policy = ToolPolicy(effect=effect, attempts=attempts, backoff=0.01)
+    script = Script({"leaks": {"key": "a"}}, "done")
+    async with working(client, an_app(script, leaks, leaks=policy), cache=cache) as runs:
+        handle = await runs.start("clerk", "go")
+        await handle.result()
+        assert await answers(handle) == {"c0.0": ("failed", "The tool failed with ValueError.")}
+        assert "hunter2" not in (await handle.fetch_history()).to_json()
+    assert list(range(1, (attempts or 1) + 1)) == RAN
+
+
+class Paint(smolagents.Tool):
+    """Returns an image."""
+
+    name = "paint"
+    description = "Paints a square."
+    inputs = {"size": {"type": "integer", "description": "Its size."}}
+    output_type = "image"
+
+    def forward(self, size: int) -> Image.Image:
+        return Image.new("RGB", (size, size), "red")
+
+
+class Counts(smolagents.Tool):
+    """Returns a number as text, as smolagents does; `limit` has no default, and an argument is called `ctx`."""
+
+    name = "counts"
+    description = "Counts."
+    inputs = {
+        "ctx": {"type": "integer", "description": "How far."},
+        "limit": {"type": "integer", "description": "The most.", "nullable": True},
+    }
+    output_type = "string"
+
+    def forward(self, ctx: int, limit: int | None) -> Any:
+        return ctx if limit is None else min(ctx, limit)
+
+
+async def test_results_reach_the_model_as_in_smolagents(client: Client, cache: int) -> None:
+    script = Script([ToolCallPart("paint", {"size": 2}), ToolCallPart("counts", {"ctx": 3})], "done")
+    async with working(client, an_app(script, Paint(), Counts()), cache=cache) as runs:
+        handle = await runs.start("clerk", "go")
+        await handle.result()
+        whole = await messages(handle)
+        told = await answers(handle)
+    assert told["c0.1"] == ("success", "3")
+    (image,) = [
+        part.content
+        for m in whole
+        for part in m.parts
+        if isinstance(part, ToolReturnPart) and part.tool_name == "paint"
+    ]
+    assert isinstance(image, BinaryContent)
+    assert (image.media_type, image.data[:4]) == ("image/png", b"\x89PNG")
+
+
+async def test_the_result_schema_is_shown(client: Client) -> None:
+    script = Script("done")
+    async with working(client, an_app(script, Lookup())) as runs:
+        await runs.run("clerk", "go")
+    (shown,) = script.infos[0].function_tools
+    assert "Return schema:" in (shown.description or "")
+
+
+def test_what_json_cannot_hold_is_refused_at_construction() -> None:
+    class See(Paint):
+        inputs = {"size": {"type": "image", "description": "An image."}}
+
+    class Speak(Paint):
+        output_type = "audio"
+
+    class Later(Paint):
+        async def forward(self, size: int) -> Image.Image:  # pyright: ignore[reportIncompatibleMethodOverride]
+            raise AssertionError
+
+    for bad, text in ((See(), "'size' is of type 'image'"), (Speak(), "output_type='audio'"), (Later(), "is async")):
+        with pytest.raises(DeclarationError, match=text):
+            SmolagentsToolset([bad], id="smol")
+    for given, text in ((["org/hub-repository"], "is no smolagents.tools.Tool"), ([weather, weather], "same name")):
+        with pytest.raises(DeclarationError, match=text):
+            SmolagentsToolset(given, id="smol")  # pyright: ignore[reportArgumentType]

@@ -1,0 +1,148 @@
+"""What a search has revealed stays so: through continue-as-new, compactions, turns, and for a provider's own search."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from pydantic_ai.capabilities import ToolSearch
+from pydantic_ai.messages import (
+    ModelResponse,
+    NativeToolSearchCallPart,
+    NativeToolSearchReturnPart,
+    TextPart,
+    ToolCallPart,
+)
+from pydantic_ai.native_tools._tool_search import ToolSearchTool
+from pydantic_ai.profiles import ModelProfile
+from temporalio.client import Client
+
+from perdure.toolsets.search import by_namespace
+from tests.compacting import Summarizer, counting
+from tests.harness import activities, messages, working
+from tests.namespaces import Searching, office, search
+from tests.sessions import SESSION, answered, closed, runs_of
+
+BILLING = ["billing_invoice", "billing_refund", "look"]
+NATIVE = ModelProfile(supported_native_tools=frozenset({ToolSearchTool}), tool_deferral_mode="with_tool_search")
+"""The profile of a model whose provider searches itself, in tools that it was sent with `defer_loading`."""
+
+
+def searched(*names: str, id: str = "s1") -> list[Any]:
+    """A provider's own search, as it stands in its response."""
+    return [
+        NativeToolSearchCallPart(args={"queries": ["refund"]}, tool_call_id=id, provider_name="function"),
+        NativeToolSearchReturnPart(
+            content={"discovered_tools": [{"name": name} for name in names]},
+            tool_call_id=id,
+            timestamp=datetime(2026, 11, 30, tzinfo=UTC),
+            provider_name="function",
+        ),
+    ]
+
+
+def compacted() -> dict[str, Any]:
+    """Options of an agent whose older messages give way to a summary every few steps."""
+    models = {"short": Summarizer().model}
+    return {"compact_above": 450, "compact_keep": 0, "models": models, "compact_with": "short"}
+
+
+async def test_s2_14_what_was_found_is_kept_by_continue_as_new(rolling_client: Client, cache: int) -> None:
+    ran: list[str] = []
+    script = Searching(search("billing"), *[{"look": {"n": n}} for n in range(8)], {"billing_refund": {}}, "done")
+    async with working(rolling_client, office(script, ran), cache=cache) as runs:
+        handle = await runs.start("office", "go")
+        await handle.result()
+        assert await runs_of(handle) > 2
+    assert script.shown() == [["look"], *[BILLING] * 10]
+    assert ran == ["look"] * 8 + ["refund"]
+
+
+async def test_s2_14_what_was_found_is_kept_for_later_turns(rolling_client: Client, cache: int) -> None:
+    ran: list[str] = []
+    looks: list[dict[str, Any]] = [{"look": {}}] * 4
+    script = Searching(search("billing"), "found", *looks, "looked", {"billing_refund": {}}, "refunded")
+    async with working(rolling_client, office(script, ran), cache=cache) as runs:
+        handle = await runs.start("office", **SESSION)
+        assert [await answered(handle, text) for text in ("Find.", "Look.", "Refund.")] == [
+            *("found", "looked", "refunded"),
+        ]
+        await closed(handle)
+        assert await runs_of(handle) > 1
+    assert script.shown() == [["look"], *[BILLING] * 8]
+    assert ran == ["look"] * 4 + ["refund"]
+
+
+async def test_s2_14_what_was_found_is_kept_by_compactions_of_runs_that_continue_as_new(
+    rolling_client: Client, cache: int
+) -> None:
+    ran: list[str] = []
+    turns: dict[int, dict[str, Any]] = {1: search("billing"), 6: search("parcels")}
+    counted = counting(12, lambda n: turns.get(n, {"billing_refund" if n % 2 else "billing_invoice": {"n": n}}))
+    script = Searching(*counted.turns)
+    async with working(rolling_client, office(script, ran, **compacted()), cache=cache) as runs:
+        handle = await runs.start("office", "go")
+        assert (await handle.result())["output"] == "done"
+        page = await handle.query("transcript")
+        notes = [entry for entry in page["entries"] if entry["kind"] == "note"]
+        assert len(notes) > 2
+        assert await runs_of(handle) > 2
+    assert all(set(BILLING) <= set(shown) for shown in script.shown()[1:])
+    assert all("shipping_track" in shown for shown in script.shown()[6:])
+    assert not any("staff_payslip" in shown for shown in script.shown())
+    assert len(ran) == 10
+
+
+async def test_s2_14_a_providers_own_search_needs_no_activity(client: Client, cache: int) -> None:
+    ran: list[str] = []
+    script = Searching([*searched("billing_refund"), ToolCallPart("billing_refund", {"n": 1})], "done", profile=NATIVE)
+    async with working(client, office(script, ran), cache=cache) as runs:
+        handle = await runs.start("office", "go")
+        await handle.result()
+        assert await activities(handle) == ["model_request", "tool:billing_refund", "model_request"]
+        (first, *_) = [one for one in await messages(handle) if isinstance(one, ModelResponse)]
+        assert list(first.parts[:2]) == searched("billing_refund")
+    assert ran == ["refund"]
+    assert script.requests[1][1].parts[:2] == searched("billing_refund"), "it is sent back as it came"
+    assert "search_tools" not in [tool.name for tool in script.infos[0].function_tools]
+
+
+async def test_s2_14_a_tool_that_the_providers_search_has_not_found_does_not_run(client: Client) -> None:
+    ran: list[str] = []
+    turn = [*searched("billing_refund"), ToolCallPart("shipping_track", {})]
+    script = Searching(turn, "done", profile=NATIVE)
+    async with working(client, office(script, ran)) as runs:
+        handle = await runs.start("office", "go")
+        await handle.result()
+        assert await activities(handle) == ["model_request", "model_request"]
+        assert "'shipping_track' is not available yet" in str((await messages(handle))[2])
+    assert ran == []
+
+
+async def test_s2_14_what_a_provider_found_is_kept_by_continue_as_new_and_compactions(
+    rolling_client: Client, cache: int
+) -> None:
+    ran: list[str] = []
+    first = [*searched("billing_refund"), ToolCallPart("billing_refund", {"n": 1}, tool_call_id="id1")]
+    script = Searching(first, *counting(10, lambda n: {"billing_refund": {"n": n}}).turns[1:], profile=NATIVE)
+    async with working(rolling_client, office(script, ran, **compacted()), cache=cache) as runs:
+        handle = await runs.start("office", "go")
+        assert (await handle.result())["output"] == "done"
+        assert await runs_of(handle) > 2
+        page = await handle.query("transcript")
+        assert [entry["kind"] for entry in page["entries"]].count("note") > 1
+    assert ran == ["refund"] * 10
+
+
+@pytest.mark.parametrize("strategy", ["keywords", by_namespace])
+async def test_s2_14_a_search_of_ours_for_a_provider_that_asks_for_it(client: Client, strategy: Any) -> None:
+    ran: list[str] = []
+    script = Searching(search("billing"), [ToolCallPart("billing_refund", {}), TextPart("now")], "done", profile=NATIVE)
+    async with working(client, office(script, ran, ToolSearch(strategy=strategy))) as runs:
+        handle = await runs.start("office", "go")
+        await handle.result()
+        assert await activities(handle) == [
+            *("model_request", "tool:search_tools", "model_request", "tool:billing_refund", "model_request"),
+        ]
+    assert ran == ["refund"]
