@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
+from pydantic_ai.messages import ToolReturnPart
 from temporalio.api.common.v1 import Payload
 from temporalio.client import Client
 from temporalio.common import RawValue
@@ -44,6 +46,32 @@ async def test_a_result_that_cant_be_used_is_told(client: Client, result: Any, t
             outcome, told = await only(handle)
             assert (outcome, told[: len(text)]) == ("failed", text)
     assert len(warehouse.ran) == 1
+
+
+SHAPES: dict[str, Any] = {
+    "file": {"kind": "binary", "data": "aGk=", "media_type": "image/png"},
+    "listed": [{"kind": "binary", "data": "aGk=", "media_type": "image/png"}, "x"],
+    "mapped": {"a": {"kind": "binary", "data": "aGk=", "media_type": "image/png"}},
+    "kind": {"kind": "sofa"},
+    "text": "",
+    "no": False,
+    "large": 10**400,
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+async def test_json_reaches_the_model_as_json(client: Client, shape: str) -> None:
+    warehouse = Warehouse()
+    warehouse.results["x"] = SHAPES[shape]
+    script = Script({"answer": {"which": "x"}}, "done")
+    async with remote(client, [warehouse.answer]) as queue:
+        async with working(client, depot(queue, script)) as runs:
+            await (await runs.start("depot", "go")).result()
+    (part,) = script.requests[-1][-1].parts
+    assert isinstance(part, ToolReturnPart)
+    assert part.content_items(mode="str") == [part.model_response_str()], "no file among it"
+    text = part.model_response_str()
+    assert (text if isinstance(SHAPES[shape], str) else json.loads(text)) == SHAPES[shape]
 
 
 async def test_protobuf_as_json_is_read(client: Client) -> None:

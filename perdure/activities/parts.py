@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from pydantic_ai.messages import ModelMessage, ModelRequest, SystemPromptPart
 
+from perdure.activities.parsing import plain_content
 from perdure.contracts import Json
 
 OUTCOMES = {"returned": "success", "retried": "retried", "denied": "denied", "expired": "denied", "failed": "failed"}
@@ -23,7 +24,7 @@ def told_part(outcome: Json, at: str) -> Json:
         "part_kind": "tool-return",
         "tool_name": outcome["tool"],
         "tool_call_id": outcome["tool_call_id"],
-        "content": outcome.get("content", outcome.get("text", "")),
+        "content": plain_content(outcome["content"]) if "content" in outcome else outcome.get("text", ""),
         "outcome": OUTCOMES.get(outcome["kind"], "interrupted"),
         "timestamp": at,
     }

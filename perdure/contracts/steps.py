@@ -183,6 +183,8 @@ class ToolInput(Compact):
     """A decision to run this call is recorded. Without it the activity refuses a gated call."""
     approved_by: list[str] = []
     """Who approved it."""
+    bound: bool = False
+    """The run had a session with the server that the call is bound to."""
 
 
 class EditInput(StepInput):

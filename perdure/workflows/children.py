@@ -14,8 +14,8 @@ with workflow.unsafe.imports_passed_through():
     from perdure.workflows.keys import child_id
     from perdure.workflows.state import RunState
 
-GRACE = 30.0
-"""Seconds that a cancelled child has at least: it may have activities of its own to wait for."""
+GRACE = 10.0
+"""Seconds that a cancelled child has at least: it may have activities of its own to wait for. It goes on after them."""
 
 
 async def run_child(

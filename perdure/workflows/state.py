@@ -157,6 +157,8 @@ class RunState:
     notices: list[asyncio.Task[None]] = field(default_factory=lambda: [])
     told: int = 0
     """Notifications made."""
+    bound: dict[str, str] = field(default_factory=lambda: {})
+    """By server: the queue of the worker that holds the run's session with it."""
     unsent: list[Json] = field(default_factory=lambda: [])
 
     @property
