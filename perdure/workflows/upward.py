@@ -1,10 +1,10 @@
 """What a run tells the one that started it: what waits in it, what it has used, and why it failed.
 
 By a signal where what waits has changed: the one way that lets whoever looks at the run above see it, by any client and
-in the Web UI, and that keeps the clocks of the run above right. It costs six events in the run above and five here, a
+in the Web UI, and that keeps the clocks of the run above right. It costs about five events in each of the two runs, a
 few hundred bytes beside the rows, and nothing while nothing changes. Changes that come while one is being told are told
-together. What a run has used comes with its result or failure, and with a signal where it is cancelled, since
-Temporal carries nothing of a workflow that ends so.
+together. What a run has used comes with its result or failure, and with a signal where it is cancelled, since Temporal
+carries nothing of a workflow that ends so.
 """
 
 from __future__ import annotations
