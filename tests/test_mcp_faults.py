@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
+import socket
 import sys
 from collections.abc import AsyncGenerator
 from pathlib import Path
@@ -167,10 +167,9 @@ async def test_s3_19_an_agent_goes_on_without_an_optional_server(client: Client,
 
 async def test_s3_19_a_server_that_takes_the_connection_and_says_nothing_holds_nobody_up(client: Client) -> None:
     script = Script("done")
-    silent = await asyncio.start_server(lambda _reader, _writer: None, "127.0.0.1", 0)
-    url = f"http://127.0.0.1:{silent.sockets[0].getsockname()[1]}/mcp"
-    server = MCPServer(url, id="silent", connect_timeout=1, optional=True)
-    async with silent:
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # connections are made, nobody reads them
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/mcp"
+        server = MCPServer(url, id="silent", connect_timeout=1, optional=True)
         app = App(agents=[DurableAgent(Agent(script.model, name="shop", toolsets=[server]))])
         async with working(client, app) as runs:
             assert (await runs.run("shop", "go"))["output"] == "done"
