@@ -95,6 +95,7 @@ class Runtime:
             needed = schema.get("required", [])
             if needed:
                 raise InvalidRequest(f"agent {durable.name!r} needs params with the fields {needed}; none were given")
+            raw = {} if schema.get("type") == "object" else None
         try:
             return TypeAdapter(durable.params_type).validate_python(raw)
         except ValidationError as error:

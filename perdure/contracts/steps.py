@@ -109,7 +109,7 @@ class Handoff(Compact):
     """That the conversation goes on with another agent, once the calls of the step have ended."""
 
     plan: RunPlan
-    params: Any = None
+    params: Json = {}
     model: str | None = None
 
 

@@ -22,8 +22,8 @@ except ImportError as error:
     raise ImportError("perdure.toolsets.langchain needs langchain-core: pip install 'perdure[langchain]'") from error
 
 Inject = Callable[[RunContext[Any]], Any]
-SYNC_ONLY = (BaseTool._arun, StructuredTool._arun, SingleInputTool._arun)
-"""What runs the sync function in a thread of LangChain's where there is no async one."""
+SYNC = (BaseTool, StructuredTool, SingleInputTool)
+"""Their `_arun` runs the sync function in a thread of LangChain's, where there is no async one."""
 
 
 class LangChainToolset(FunctionToolset[Any]):
@@ -153,4 +153,5 @@ def _validate(tool: BaseTool, whole: Json, hidden: set[str]) -> None:
 
 
 def _is_async(tool: BaseTool) -> bool:
-    return getattr(tool, "coroutine", None) is not None or type(tool)._arun not in SYNC_ONLY
+    owner = next(kind for kind in type(tool).__mro__ if "_arun" in vars(kind))
+    return getattr(tool, "coroutine", None) is not None or owner not in SYNC

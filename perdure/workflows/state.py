@@ -50,7 +50,8 @@ class StepInProgress:
 class Below:
     """The run of another agent that a call has started and waits for."""
 
-    id: str
+    run: str
+    """Its workflow id."""
     room: Limits
     """What it may use, which is held back as long as it is open."""
     pending: list[Json] = field(default_factory=lambda: [])

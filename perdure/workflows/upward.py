@@ -25,6 +25,8 @@ REPORT = "report"
 MAX_ROWS = 20
 MAX_ARGS = 500
 """Bytes of the arguments, and of the metadata, of a row: the run itself shows them whole."""
+MAX_NAMES = 20
+"""Approvers and votes of a row."""
 USED = "perdure_usage"
 """The key of the usage in the last detail of the failure of a run that another one started."""
 
@@ -47,6 +49,7 @@ def _short(row: Json) -> Json:
         size = payload_size(row.get(name))
         if size > MAX_ARGS:
             more[name] = {"left_out": f"{size} bytes: the run {row['workflow_id']!r} shows them"}
+    more |= {name: row[name][:MAX_NAMES] for name in ("approvers", "votes") if name in row}
     return row | more
 
 
