@@ -20,7 +20,7 @@ from perdure.contracts import PlannedCall
 from perdure.errors import DeclarationError
 from perdure.toolsets.mcp import MCPServer
 from tests.harness import Handle, activities, until, working
-from tests.mcp_servers import Shop, opened
+from tests.mcp_servers import Shop, lives, opened
 from tests.scripts import Script
 from tests.sessions import SESSION, answered, closed
 from tests.test_approvals import answers, pending, update
@@ -63,6 +63,8 @@ async def test_s3_19_tools_of_a_server_are_listed_in_the_request_and_called_as_a
     assert sorted(shop.ran) == ["look 1", "look 3", "pay 2"]
     assert "pay" in names(script, 0)
     assert len([line for line in shop.lines if line.startswith("start ")]) == 1, "one connection for the worker's life"
+    if shop.kind == "stdio":
+        await until(lambda: not lives(shop.pid))
 
 
 async def test_s0_09_a_list_is_used_for_its_time_to_live(client: Client, shop: Shop) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
+import sys
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fastmcp.client import Client as MCPClient
+from fastmcp.client.transports import StdioTransport
 from pydantic_ai import Agent
 from pydantic_ai.mcp import MCPToolset
 from pydantic_ai.messages import ToolCallPart
@@ -17,8 +20,9 @@ from temporalio.client import Client
 
 from perdure import App, Approval, DurableAgent, ToolPolicy
 from perdure.contracts import MAY_HAVE_RUN
+from perdure.toolsets.mcp import MCPServer
 from tests.harness import Handle, until, working
-from tests.mcp_servers import Shop, opened
+from tests.mcp_servers import Shop, lives, opened
 from tests.scripts import Script
 from tests.sessions import SESSION, answered, closed
 from tests.test_approvals import answers, pending, update
@@ -159,6 +163,30 @@ async def test_s3_19_an_agent_goes_on_without_an_optional_server(client: Client,
         async with working(client, shop.app(script.model, optional=True), cache=cache) as runs:
             assert (await runs.run("shop", "go"))["output"] == "done"
     assert script.infos[0].function_tools == []
+
+
+async def test_s3_19_a_server_that_takes_the_connection_and_says_nothing_holds_nobody_up(client: Client) -> None:
+    script = Script("done")
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # connections are made, nobody reads them
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/mcp"
+        server = MCPServer(url, id="silent", connect_timeout=1, optional=True)
+        app = App(agents=[DurableAgent(Agent(script.model, name="shop", toolsets=[server]))])
+        async with working(client, app) as runs:
+            assert (await runs.run("shop", "go"))["output"] == "done"
+
+
+async def test_s3_19_a_program_that_says_nothing_is_ended(client: Client, tmp_path: Path) -> None:
+    script, note = Script("done"), tmp_path / "pids"
+    program = f"import os, time; open({str(note)!r}, 'a').write(f'{{os.getpid()}}\\n'); time.sleep(3600)"
+    server = MCPServer(
+        lambda: StdioTransport(sys.executable, ["-c", program]), id="mute", connect_timeout=3, optional=True
+    )
+    app = App(agents=[DurableAgent(Agent(script.model, name="shop", toolsets=[server]))])
+    async with working(client, app) as runs:
+        assert (await runs.run("shop", "go"))["output"] == "done"
+        pids = [int(line) for line in note.read_text().splitlines()]
+        assert pids
+        await until(lambda: not any(lives(pid) for pid in pids))
 
 
 async def test_s3_19_down_between_two_calls(client: Client, cache: int, shop: Shop) -> None:

@@ -16,7 +16,7 @@ from perdure.toolsets.mcp import MCPServer
 from tests.harness import working
 from tests.mcp_servers import Shop, opened
 from tests.scripts import Script
-from tests.sessions import SESSION, answered, closed
+from tests.sessions import SESSION, answered, closed, runs_of
 from tests.test_mcp_faults import texts
 
 LOST = (
@@ -70,6 +70,17 @@ async def test_s3_19_a_session_that_went_with_its_server_is_told_of(client: Clie
         await shop.kill()
         assert await answered(handle, "count") == "b"
         assert await texts(handle) == ["1", LOST, "1"]
+        await closed(handle)
+
+
+async def test_s3_19_a_session_goes_on_where_the_run_continues_as_new(rolling_client: Client, shop: Shop) -> None:
+    script = Script(*[turn for _ in range(4) for turn in ({"count": {}}, "a")])
+    async with working(rolling_client, shop.app(script.model, per_run=True)) as runs:
+        handle = await runs.start("shop", **SESSION)
+        for _ in range(4):
+            await answered(handle, "count")
+        assert await texts(handle) == ["1", "2", "3", "4"]
+        assert await runs_of(handle) > 1
         await closed(handle)
 
 

@@ -91,10 +91,10 @@ class Shop:
         if self.process is not None:
             await self.process.wait()
             self.process = None
-        await until(lambda: not _lives(pid))
+        await until(lambda: not lives(pid))
 
 
-def _lives(pid: int) -> bool:
+def lives(pid: int) -> bool:
     """Whether the process runs; one that has ended and that nobody has waited for doesn't."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"

@@ -121,7 +121,7 @@ async def ask(ctx: Context) -> str:
 async def sample(ctx: Context) -> str:
     """Asks the client for a model request in the middle of the call."""
     message = SamplingMessage(role="user", content=TextContent(type="text", text="Say hi."))
-    answer = await ctx.session.create_message([message], max_tokens=5)
+    answer = await ctx.session.create_message([message], max_tokens=5)  # pyright: ignore[reportDeprecated]
     return f"sampled: {answer}"
 
 
