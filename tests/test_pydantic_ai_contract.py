@@ -96,8 +96,7 @@ async def test_tools_may_be_listed_again_in_a_step() -> None:
     async with opened("done") as run:
         await to_calls(run)
         manager: Any = run.ctx.deps.tool_manager
-        manager.tools = await manager.toolset.get_tools(manager.ctx)
-        assert manager.get_tool_def("picky").name == "picky"
+        assert (await manager.toolset.get_tools(manager.ctx)).keys() == manager.tools.keys()
 
 
 async def test_output_retries_can_be_lent_and_taken_back() -> None:
