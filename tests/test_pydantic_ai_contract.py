@@ -91,6 +91,14 @@ async def test_refusals_of_hidden_tools_are_a_set_that_can_be_seeded() -> None:
         assert run.ctx.deps.tool_manager.availability_refused == {"picky"}
 
 
+async def test_tools_may_be_listed_again_in_a_step() -> None:
+    """Calls are looked up in `tool_manager.tools`, which `toolset.get_tools` makes with the manager's context."""
+    async with opened("done") as run:
+        await to_calls(run)
+        manager: Any = run.ctx.deps.tool_manager
+        assert (await manager.toolset.get_tools(manager.ctx)).keys() == manager.tools.keys()
+
+
 async def test_output_retries_can_be_lent_and_taken_back() -> None:
     """`deps.max_output_retries` and `state.output_retries_used` are plain numbers that may be set between nodes."""
     async with opened("no number", output_type=Answer) as run:

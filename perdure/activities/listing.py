@@ -35,10 +35,11 @@ async def usable(
 def _sends_hidden(model: Model) -> bool:
     """Whether the provider gets the definitions of hidden tools, to search them itself or to show them later."""
     try:
-        supported = model.profile.get("supported_native_tools", frozenset())
-    except NotImplementedError:  # one that falls back on others has no profile
+        profile = model.profile
+    except NotImplementedError:  # one that falls back on others has none
         return True
-    return model.tool_deferral_mode is not None or any(kind.kind == "tool_search" for kind in supported)
+    supported = profile.get("supported_native_tools", frozenset())
+    return profile.get("tool_deferral_mode") is not None or any(kind.kind == "tool_search" for kind in supported)
 
 
 def _loads(agent: AbstractAgent[Any, Any]) -> bool:
