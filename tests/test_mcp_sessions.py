@@ -20,8 +20,8 @@ from tests.sessions import SESSION, answered, closed, runs_of
 from tests.test_mcp_faults import texts
 
 LOST = (
-    "The session with the MCP server 'shop' was lost, and what earlier calls had set up in it. A new one is open: "
-    "begin again there. This call was not run."
+    "The session with the MCP server 'shop' was lost, and with it what earlier calls had set up. A new one is open, in "
+    "which this call was not run: begin again there."
 )
 
 

@@ -26,18 +26,17 @@ class Sessions:
     async def of_this_run(self, binding: Binding) -> Connection:
         """The run's session. Raises `ToolFailed` where the run had one that is lost, once a new one is open: what the
         call counts on isn't there, so it isn't made. Raises `ServerUnreachable`."""
-        call = current_call()
+        run = current_call().run_id
         await self._end_idle()
-        self._used[call.run_id] = monotonic()
-        connection = self._open.setdefault(call.run_id, self._make())
+        self._used[run] = monotonic()
+        connection = self._open.setdefault(run, self._make())
         before = connection.made
         await connection.ready()
         binding.holds = True
         if connection.made != before and (before or binding.had):
-            ran = "This call was not run." if call.attempt == 1 else "An earlier attempt of this call may have run."
             raise ToolFailed(
-                f"The session with the MCP server {self._server!r} was lost, and what earlier calls had set up in it. "
-                f"A new one is open: begin again there. {ran}"
+                f"The session with the MCP server {self._server!r} was lost, and with it what earlier calls had set up. "
+                "A new one is open, in which this call was not run: begin again there."
             )
         return connection
 
