@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fastmcp.client.transports import StdioTransport
@@ -74,7 +75,8 @@ async def test_s3_19_a_session_that_went_with_its_server_is_told_of(client: Clie
 
 
 async def test_s3_19_a_session_goes_on_where_the_run_continues_as_new(rolling_client: Client, shop: Shop) -> None:
-    script = Script(*[turn for _ in range(4) for turn in ({"count": {}}, "a")])
+    turns: list[Any] = [{"count": {}}, "a"] * 4
+    script = Script(*turns)
     async with working(rolling_client, shop.app(script.model, per_run=True)) as runs:
         handle = await runs.start("shop", **SESSION)
         for _ in range(4):

@@ -47,7 +47,7 @@ async def test_s2_14_the_wire_carries_what_was_found_and_no_more(client: Client,
 
 async def test_s2_type_03_web_search_is_asked_of_the_provider(client: Client) -> None:
     with Simulator([text("It rains.")]) as simulator:
-        search = NativeTool[None](WebSearchTool(search_context_size="low"))
+        search = NativeTool[Any](WebSearchTool(search_context_size="low"))
         agent = Agent(simulator.model("gpt-4o-search-preview"), name="office", capabilities=[search])
         async with working(client, App(agents=[agent])) as runs:
             handle = await runs.start("office", "Does it rain in Oslo?")

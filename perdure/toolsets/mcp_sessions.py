@@ -35,7 +35,7 @@ class Sessions:
         binding.holds = True
         if connection.made != before and (before or binding.had):
             raise ToolFailed(
-                f"The session with the MCP server {self._server!r} was lost, and with it what earlier calls had set up. "
+                f"The session with the MCP server {self._server!r} was lost, with what earlier calls had set up. "
                 "A new one is open, in which this call was not run: begin again there."
             )
         return connection

@@ -73,7 +73,7 @@ def s2_14_searches_that_find_nothing() -> Case:
 @case
 def s2_15_searched_by_namespace() -> Case:
     strategy = ToolSearch[Any](strategy=by_namespace, max_results=2)
-    turns = [search("staff", "billing"), search("staff"), {"staff_vacation": {}, "staff_payslip": {}}]
+    turns: list[Any] = [search("staff", "billing"), search("staff"), {"staff_vacation": {}, "staff_payslip": {}}]
     return office(*turns, toolsets=[namespaces(*spaces([]))], capabilities=[strategy])
 
 
