@@ -50,4 +50,4 @@ def test_options_are_those_of_pydantic_ais_tool() -> None:
     assert definition.metadata == {"team": "a", "perdure_contract": {"name": "order", "version": "2"}}
     external: Any = ContractToolset(id="more").external
     with pytest.raises(DeclarationError, match=r"options \['time'\]"):
-        ContractToolset(id="more").external(ORDER, time=3)
+        external(ORDER, time=3)

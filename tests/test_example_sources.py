@@ -74,6 +74,19 @@ class Desk:
         return [json.loads(line) for line in self.book.read_text().splitlines()] if self.book.exists() else []
 
 
+@pytest.fixture
+async def desk(
+    client: Client, cache: int, tmp_path: Path, rates: str, monkeypatch: pytest.MonkeyPatch
+) -> AsyncGenerator[Desk]:
+    """The example, stopped at the end however the test ends."""
+    monkeypatch.chdir(ROOT)  # the MCP server over stdio is a module of the examples
+    desk = Desk(client, tmp_path, rates, cache)
+    try:
+        yield desk
+    finally:
+        await desk.stop()
+
+
 async def asked(desk: Desk, runs: Runs) -> tuple[Handle, Handle, dict[str, Any]]:
     """A run whose buyer waits, the run of the buyer, and what `pending` shows."""
     handle = await runs.start("desk", "We need three keyboards.")
@@ -84,11 +97,7 @@ async def asked(desk: Desk, runs: Runs) -> tuple[Handle, Handle, dict[str, Any]]
 
 
 @pytest.mark.parametrize("restarted", [False, True], ids=["", "restarted"])
-async def test_tools_from_seven_sources(
-    client: Client, cache: int, tmp_path: Path, rates: str, restarted: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(ROOT)  # the MCP server over stdio is a module of the examples
-    desk = Desk(client, tmp_path, rates, cache)
+async def test_tools_from_seven_sources(desk: Desk, restarted: bool) -> None:
     handle, buyer, row = await asked(desk, await desk.start())
     if restarted:
         await desk.stop()
@@ -110,18 +119,12 @@ async def test_tools_from_seven_sources(
     assert await activities(buyer) == ["model_request", "tool:place_order", "model_request"]
     for run in (handle, buyer):
         await check_run(run)
-    await desk.stop()
 
 
-async def test_an_order_that_is_denied_is_never_placed(
-    client: Client, cache: int, tmp_path: Path, rates: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(ROOT)
-    desk = Desk(client, tmp_path, rates, cache)
+async def test_an_order_that_is_denied_is_never_placed(desk: Desk) -> None:
     handle, buyer, row = await asked(desk, await desk.start())
     await update(buyer, "deny", {"call": row["call"], "by": "ann", "reason": "too many"})
     assert "too many" in (await handle.result())["output"]
     assert desk.orders == []
     for run in (handle, buyer):
         await check_run(run)
-    await desk.stop()

@@ -51,7 +51,7 @@ class Renamed(BaseModel):
 
 def declared(*tools: Any, policies: Any = None, **options: Any) -> App:
     """An App whose one agent has these tools or toolsets."""
-    toolsets = [tool for tool in tools if isinstance(tool, FunctionToolset | ExternalToolset)]
+    toolsets: list[Any] = [tool for tool in tools if isinstance(tool, FunctionToolset | ExternalToolset)]
     make: Any = Agent
     functions = [tool for tool in tools if tool not in toolsets]
     agent = make(TestModel(), name="small", tools=functions, toolsets=toolsets)
@@ -201,9 +201,8 @@ def test_a_policy_that_never_applies_is_refused() -> None:
 
 def contracted(**options: Any) -> ToolContract:
     """A contract, with something else in it."""
-    return ToolContract(
-        **{"name": "look", "description": "Look.", "input_model": Small, "output_model": Small, **options}
-    )
+    make: Any = ToolContract
+    return make(**{"name": "look", "description": "Look.", "input_model": Small, "output_model": Small, **options})
 
 
 def test_a_policy_does_not_say_what_a_contract_says() -> None:

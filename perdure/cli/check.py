@@ -4,21 +4,51 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
+import typer
+
+from perdure.cli.contracts import compare, export_of, write
 from perdure.cli.exits import one_line_errors
 from perdure.cli.options import AsJson, Target
 
 if TYPE_CHECKING:
+    from perdure import App
     from perdure.contracts import Json
 
 
-def check(target: Target, as_json: AsJson = False) -> None:
+def check(
+    target: Target,
+    as_json: AsJson = False,
+    contracts: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the JSON Schemas of all tools, with their versions.")
+    ] = None,
+    against: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Say what has changed since such a file; exit code 1 where it breaks something."
+        ),
+    ] = None,
+) -> None:
     """Check an App and print its agents and tools. Building the App is the check: a fault is one line, exit code 2."""
     from perdure.cli.worker import load
 
     with one_line_errors():
         app = load(target)
+    if contracts is None and against is None:
+        _show(app, target, as_json)
+        return
+    if contracts is not None and against is not None and contracts.resolve() == against.resolve():
+        raise typer.BadParameter("--contracts would write over what --against reads: give another file")
+    exported = export_of(app)
+    if contracts is not None:
+        write(contracts, exported)
+    if against is not None:
+        compare(against, exported, as_json=as_json)
+
+
+def _show(app: App, target: str, as_json: bool) -> None:
     from perdure.cli.declared import describe_agent
 
     agents = [describe_agent(durable) for durable in app.agents.values()]
@@ -42,7 +72,8 @@ def _print(agent: Json) -> None:
     table = Table("tool", "what it does", "arguments", "effect", "attempts", "timeout", "waits for", show_lines=True)
     for tool in agent["tools"]:
         timeout = "none" if tool["timeout"] is None else f"{tool['timeout']:g} s"
-        row = (tool["name"], tool["description"], _arguments(tool["schema"]), tool["effect"], str(tool["attempts"]))
+        does = "\n".join(filter(None, (tool["description"], tool["served_by"])))
+        row = (tool["name"], does, _arguments(tool["schema"]), tool["effect"], str(tool["attempts"]))
         table.add_row(*row, timeout, tool["waits_for"])
     if agent["tools"]:
         out.print(table)

@@ -20,6 +20,7 @@ from perdure.cli import (
     start,
     tail,
     token,
+    tools,
     worker,
 )
 
@@ -62,3 +63,4 @@ app.command("token")(token.token)
 app.command("key")(token.key)
 app.command("setup")(setup.setup)
 app.command("check")(check.check)
+app.command("tools")(tools.tools)

@@ -81,7 +81,7 @@ class ToolContract:
     @cached_property
     def input_schema(self) -> Json:
         """The JSON Schema of the arguments, as the model is shown it."""
-        schema = schema_of(self._strict, f"{self._where}: input_model", written=False)
+        schema = schema_of(self.arguments, f"{self._where}: input_model", written=False)
         return {name: value for name, value in schema.items() if name not in ("title", "description")}
 
     @cached_property
@@ -106,7 +106,7 @@ class ToolContract:
         return next((key for key in (first, name) if key in self.input_schema.get("properties", {})), "")
 
     @cached_property
-    def _strict(self) -> type[BaseModel]:
+    def arguments(self) -> type[BaseModel]:
         """The input model, which refuses unknown arguments where it doesn't say what becomes of them."""
         model = self.input_model
         config = ConfigDict(extra=model.model_config.get("extra") or "forbid")
@@ -117,7 +117,7 @@ class ToolContract:
     @cached_property
     def args_validator(self) -> Any:
         """Validates arguments, JSON or Python, into a dictionary by their names, as Pydantic AI asks of a tool."""
-        model: Any = self._strict
+        model: Any = self.arguments
         unpacked: Any = Annotated[model, AfterValidator(self._arguments)]
         return TypeAdapter(unpacked).validator
 
@@ -127,7 +127,7 @@ class ToolContract:
     def read_input(self, args: Mapping[str, Any]) -> BaseModel:
         """The input model of validated arguments, read from their JSON: what was planned is what runs."""
         plain = to_jsonable_python(dict(args), by_alias=True, round_trip=True, bytes_mode="utf8")
-        return self._strict.model_validate(plain)
+        return self.arguments.model_validate(plain)
 
     @cached_property
     def _output(self) -> TypeAdapter[Any]:
@@ -172,7 +172,9 @@ class ToolContract:
 
     def metadata(self, target: Target | None = None) -> dict[str, Any]:
         """What the tool's definition says of the contract, beside what the model sees."""
-        return {CONTRACT: {"name": self.name, "version": self.version}} | (metadata_of(target) if target else {})
+        return {CONTRACT: {"name": self.name, "version": self.version}} | (
+            metadata_of(target, self.output_schema) if target else {}
+        )
 
     def export(self) -> Json:
         """The contract as JSON, for other languages and later comparison. Who serves it isn't in it."""

@@ -12,6 +12,7 @@ from pydantic_ai.tools import Tool, ToolPrepareFunc
 from perdure.contracts import Target
 from perdure.errors import DeclarationError
 from perdure.schemas import check_type
+from perdure.toolsets.contract import ToolContract
 from perdure.toolsets.signature import of_function, of_model
 
 MAX_NAME = 1000
@@ -102,17 +103,28 @@ def tool(target: Target, function: Callable[..., Any] | None, options: Options, 
 def _stub(function: Callable[..., Any] | None, options: Options, name: str, where: str) -> Callable[..., Any]:
     contract, signature, model = options.get("contract"), options.get("signature"), options.get("input_model")
     given = [key for key in ("contract", "signature", "input_model") if options.get(key) is not None]
-    if len(given) > 1 or (contract and "output_model" in options):
+    if contract is not None and options.get("output_model") is not None:
+        raise DeclarationError(f"{where}: its contract says what it returns: leave output_model out")
+    if len(given) > 1:
         raise DeclarationError(f"{where}: {' and '.join(given)} say the same: give one of them")
     if signature is not None:
         return of_function(signature, where)
     if contract is not None or model is not None:
-        return of_model(contract.input_model if contract else model, result(options, where), name, where)
+        taken = (
+            contract.arguments if isinstance(contract, ToolContract) else contract.input_model if contract else model
+        )
+        return of_model(taken, result(options, where), name, where)
     if function is None:
         raise DeclarationError(
             f"{where}: nothing says what it takes: give signature=…, a function with its parameters, or input_model=…"
         )
     return function
+
+
+def mark(options: Options) -> dict[str, Any]:
+    """What the tool's definition says of its contract, where it has one."""
+    contract = options.get("contract")
+    return contract.metadata() if isinstance(contract, ToolContract) else {}
 
 
 def result(options: Options, where: str) -> Any:

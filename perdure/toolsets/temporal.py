@@ -79,7 +79,8 @@ class TemporalTools(FunctionToolset[Any]):
                 "tells_errors": options.get("tells_errors", False),
             }
         )
-        tool.metadata = metadata_of(target, declared.result(options, where)) | options.get("metadata", {})
+        own = declared.mark(options) | metadata_of(target, declared.result(options, where))
+        tool.metadata = own | options.get("metadata", {})
         try:
             self.add_tool(tool)
         except UserError as error:

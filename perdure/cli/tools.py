@@ -1,0 +1,45 @@
+"""`perdure tools`: the tools of an App's agents as models see them, or as Python. Needs no server."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from perdure.cli.exits import one_line_errors
+from perdure.cli.options import Target
+
+if TYPE_CHECKING:
+    from perdure import App
+
+
+def tools(
+    target: Target,
+    agent: Annotated[str | None, typer.Argument(help="Only those of this agent.")] = None,
+    face: Annotated[Literal["python", "json"], typer.Option("--as", help="Signatures, or JSON Schemas.")] = "python",
+) -> None:
+    """Print the tools that are known without a run: Python signatures with docstrings, or JSON Schemas."""
+    from perdure.cli.worker import load
+
+    with one_line_errors():
+        app = load(target)
+    if agent is not None and agent not in app.agents:
+        raise typer.BadParameter(f"no agent is named {agent!r}. Known agents: {sorted(app.agents)}")
+    _print(app, [agent] if agent is not None else list(app.agents), face)
+
+
+def _print(app: App, names: list[str], face: str) -> None:
+    from perdure.checks.known import static_tools
+    from perdure.toolsets.describe import as_json, as_python
+
+    known = {name: static_tools(app.agents[name]) for name in names}
+    if face == "json":
+        print(json.dumps({name: as_json(tools.values()) for name, (tools, _) in known.items()}, indent=2))
+    else:
+        for name, (tools, _) in known.items():
+            print(f"# Tools of agent {name!r}\n\n{as_python(tools.values())}", end="")
+    for name, (_, complete) in known.items():
+        if not complete:
+            print(f"perdure: agent {name!r} may have more, known only in a run", file=sys.stderr)
