@@ -11,6 +11,7 @@ from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 from pydantic_ai import FunctionToolset, RunContext
@@ -71,20 +72,11 @@ class Namespace(PrefixedToolset[Any]):
         """The tools under their new names. Runs for each model request and each call."""
         source = _source(self.wrapped)
         if source is None:
-            return self._usable(await self._made(ctx), ctx)
+            return _usable(await self._made(ctx), ctx)
         made_of = (ctx.max_retries, source)
         if self._listed is None or self._listed[0] != made_of:
             self._listed = made_of, await self._made(ctx)
-        return self._usable(self._listed[1], ctx)
-
-    def _usable(self, tools: Tools, ctx: RunContext[Any]) -> Tools:
-        """What of the tools is listed, see `only`, and a first hidden one, so that the search is offered."""
-        names = _ONLY.get()
-        if names is None:
-            return dict(tools)
-        wanted = names | ctx.discovered_tool_names
-        hidden = [name for name, tool in tools.items() if tool.tool_def.defer_loading and name not in wanted]
-        return {name: tool for name, tool in tools.items() if name not in hidden[1:]}
+        return _usable(self._listed[1], ctx)
 
     async def _made(self, ctx: RunContext[Any]) -> Tools:
         tools = await super().get_tools(ctx)
@@ -126,7 +118,7 @@ class Namespaces(CombinedToolset[Any]):
             if both := found.keys() & tools.keys():
                 raise UserError(f"Two tools of namespaces are named {min(both)!r}. Rename one of them.")
             found |= tools
-        return found
+        return _usable(found, ctx)
 
     async def call_tool(
         self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
@@ -143,6 +135,17 @@ def only(names: Iterable[str]) -> Generator[None]:
         yield
     finally:
         _ONLY.reset(token)
+
+
+def _usable(tools: Tools, ctx: RunContext[Any]) -> Tools:
+    """What of the tools is listed, see `only`, and a first hidden one, so that the search is offered."""
+    names = _ONLY.get()
+    if names is None:
+        return dict(tools)
+    wanted = names | ctx.discovered_tool_names
+    hidden = (name for name, tool in tools.items() if tool.tool_def.defer_loading and name not in wanted)
+    unlisted = frozenset(islice(hidden, 1, None))
+    return {name: tool for name, tool in tools.items() if name not in unlisted}
 
 
 def lists_only() -> bool:
