@@ -214,6 +214,33 @@ async def test_s4_24_another_worker_that_breaks_the_contract_ends_the_run(client
     assert (ran.count("model_request"), ran.count("RefundOrder")) == (1, 1)
 
 
+class Awkward(BaseModel):
+    ctx: str
+    args: str
+    self: str
+
+
+def joined(**fields: str) -> str:
+    return " ".join(fields.values())
+
+
+@pytest.mark.parametrize("outside", [False, True])
+async def test_arguments_may_have_any_name(client: Client, outside: bool) -> None:
+    contract, toolset = ToolContract("refund", "Refund.", Awkward, str), ContractToolset(id="shop")
+    if outside:
+        toolset.external(contract)
+    else:
+        toolset.handle(contract, joined)
+    script = Script({"refund": {"ctx": "a", "args": "b", "self": "c"}}, "done")
+    async with working(client, shop(script, toolset)) as runs:
+        handle = await runs.start("shop", "go")
+        if outside:
+            (row,) = await pending(handle, 1)
+            await update(handle, "complete", {"call": row["call"], "result": "a b c"})
+        await handle.result()
+        assert (await answers(handle))["c0.0"] == ("success", "a b c")
+
+
 async def test_a_running_contract_keeps_to_the_tools_timeout(client: Client) -> None:
     toolset = ContractToolset(id="shop")
     began: list[str] = []

@@ -193,6 +193,24 @@ def test_names_are_unique_across_toolsets_with_pydantic_ais_hint() -> None:
     App(agents=[make(TestModel(), name="small", toolsets=[first, second.prefixed("b")])])
 
 
+def test_one_of_two_tools_of_a_name_may_be_shown_at_a_time() -> None:
+    tools = FunctionToolset([look], id="first")
+    make: Any = Agent
+    halves = [tools.filtered(lambda ctx, _: bool(ctx.deps)), FunctionToolset([look], id="second").filtered(_no_deps)]
+    App(agents=[make(TestModel(), name="small", toolsets=halves)])
+    prepared: FunctionToolset[Any] = FunctionToolset(id="third")
+    prepared.add_function(look, prepare=_hidden)
+    App(agents=[make(TestModel(), name="small", toolsets=[tools, prepared])])
+
+
+def _hidden(ctx: RunContext[Any], definition: ToolDefinition) -> None:
+    """Leaves the tool out."""
+
+
+def _no_deps(ctx: RunContext[Any], definition: ToolDefinition) -> bool:
+    return not ctx.deps
+
+
 def test_a_policy_that_never_applies_is_refused() -> None:
     with pytest.raises(DeclarationError, match=r"policy 'lo\*' never applies: \['look'\] have \['l\*'\]"):
         declared(look, policies={"l*": ToolPolicy(), "lo*": ToolPolicy(effect="safe")})
