@@ -47,5 +47,6 @@ bench: $(READY) ## Compare speed and history size with Pydantic AI's own Tempora
 histories: $(READY) ## Record tests/histories anew
 	$(BIN)/python -m tests.record_histories
 	$(BIN)/python -m tests.record_sessions
+	$(BIN)/python -m tests.record_temporal
 
 .PHONY: help setup demo test browser screenshot soak check bench histories

@@ -21,13 +21,14 @@ from temporalio.client import Client
 
 from perdure import App, DurableAgent, Limits, ToolPolicy
 from perdure.converter import data_converter
-from perdure.toolsets.namespace import namespace
+from perdure.toolsets.namespace import namespace, namespaces
 from perdure.worker import serving
 
 QUEUE = "perdure-tools"
 NAMESPACES, EACH, FEW = 20, 25, 5
+SIZE_TARGET, TIME_TARGET = 1.1, 1.2
 STEPS = 40
-"""Steps of a run that are timed, after the search."""
+"""Steps of a run, after the first; that of an agent with hidden tools searches."""
 LOCAL = ModelProfile(supported_native_tools=frozenset())
 """A provider that doesn't search: the model is shown only what was found."""
 SPACE = "space07"
@@ -46,8 +47,9 @@ class ManyTools:
     few_bytes: int
     """A model request with 5 tools, as JSON."""
     many_bytes: int
-    whole_bytes: int
+    whole_seconds: float
     """The same with all 500 shown."""
+    whole_bytes: int
 
     @property
     def time_ratio(self) -> float:
@@ -91,7 +93,7 @@ def tools_of(number: int, count: int) -> FunctionToolset[object]:
             order: str, cents: int, reason: str = "", notify: bool = False, tags: list[str] | None = None
         ) -> str:
             """Act on an order."""
-            return f"{order}: {cents}"
+            return f"{order}: {cents} {reason} {notify} {tags}"
 
         tools.add_function(
             act, name=f"act{index:02}", description=f"Acts on an order in way {index}, and says what came of it."
@@ -126,11 +128,11 @@ def pair() -> Pair:
     whole = Scripted(many.names)
 
     def spaces(hidden: bool) -> list[AbstractToolset[object]]:
-        numbers = range(NAMESPACES)
-        return [
+        parts = [
             namespace(tools_of(n, EACH), name=f"space{n:02}", description=f"Orders of region {n}.", hidden=hidden)
-            for n in numbers
+            for n in range(NAMESPACES)
         ]
+        return [namespaces(*parts)]
 
     agents = [
         _agent("few", [tools_of(0, FEW)], few, search=False),
@@ -144,17 +146,18 @@ async def measure_many_tools(address: str, runs: int = 5) -> ManyTools:
     """Run the agents by turns."""
     client = await Client.connect(address, data_converter=data_converter())
     made = pair()
+    seconds: dict[str, list[float]] = {"few": [], "many": [], "whole": []}
     async with serving(client, made.app, task_queue=QUEUE):
-        await _seconds(client, "whole")
-        seconds: dict[str, list[float]] = {"few": [], "many": []}
         for turn in range(runs + 1):
             for name, found in seconds.items():
                 taken = await _seconds(client, name)
                 found += [taken] if turn else []  # the first warms up
+    few, many, whole = (statistics.median(found) for found in seconds.values())
     return ManyTools(
         tools=NAMESPACES * EACH,
-        few_seconds=statistics.median(seconds["few"]),
-        many_seconds=statistics.median(seconds["many"]),
+        few_seconds=few,
+        many_seconds=many,
+        whole_seconds=whole,
         few_bytes=made.few.sizes[STEPS // 2],
         many_bytes=made.many.sizes[STEPS // 2],
         whole_bytes=made.whole.sizes[STEPS // 2],

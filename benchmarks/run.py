@@ -11,6 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from benchmarks.imports import measure_imports
+from benchmarks.many_tools import measure_many_tools
 from benchmarks.measure import Run, measure
 from benchmarks.memory import measure_memory
 from benchmarks.peer import MODULES, Peer, load
@@ -44,7 +45,10 @@ async def collect(
         runs: list[Run] = []
         for count in steps:
             runs += await _compare(peers, address, count, repeat if count == COMPARED else 1)
-    return Report(runs, imports, memory, await _wait(waiting) if ours else [])
+        if ours:
+            _progress("500 tools beside 5")
+        tools = await measure_many_tools(address) if ours else None
+    return Report(runs, imports, memory, await _wait(waiting) if ours else [], tools)
 
 
 async def _compare(peers: Sequence[Peer], address: str, steps: int, repeat: int) -> list[Run]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 
 from benchmarks.imports import Imports
+from benchmarks.many_tools import FEW, NAMESPACES, SIZE_TARGET, TIME_TARGET, ManyTools
 from benchmarks.measure import COMPLETED, Run
 from benchmarks.memory import Memory
 from benchmarks.waiting import Delays, Spread, Waiting
@@ -36,6 +37,7 @@ class Report:
     imports: Imports | None = None
     memory: Memory | None = None
     waiting: Sequence[Waiting] = ()
+    tools: ManyTools | None = None
 
     def ratios(self) -> list[Ratio]:
         """Those that the peers measured allow for."""
@@ -63,7 +65,14 @@ def _time(what: str, ours: Run, theirs: Run, target: float) -> Ratio:
 
 def markdown(report: Report) -> str:
     """The whole report."""
-    parts = [_machine(), _runs(report.runs), _ratios(report.ratios()), *_notes(report), _waiting(report.waiting)]
+    parts = [
+        _machine(),
+        _runs(report.runs),
+        _ratios(report.ratios()),
+        *_notes(report),
+        _waiting(report.waiting),
+        _tools(report.tools),
+    ]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -135,6 +144,34 @@ def _waiting(measured: Sequence[Waiting]) -> str:
             lines.append(f"| {' | '.join([*cells, *_delay_cells(delays, found.decisions)])} |")
             cells = [""] * len(cells)
     return "\n".join(lines) + f"\n\n{NOTHING_OPEN}"
+
+
+def _tools(found: ManyTools | None) -> str:
+    if found is None:
+        return ""
+    rows = [
+        (f"{FEW}", f"{FEW}", found.few_bytes, found.few_seconds),
+        (f"{found.tools} in {NAMESPACES} namespaces", f"{FEW} found", found.many_bytes, found.many_seconds),
+        (f"{found.tools}", f"{found.tools}", found.whole_bytes, found.whole_seconds),
+    ]
+    lines = ["| tools | shown | model request | | time per step | |", "|--:|--:|--:|--:|--:|--:|"]
+    for tools, shown, size, seconds in rows:
+        ratios = size / found.few_bytes, seconds / found.few_seconds
+        cells = [
+            tools,
+            shown,
+            f"{size / 1e3:.1f} kB",
+            f"{ratios[0]:.2f}",
+            f"{seconds * 1e3:.1f} ms",
+            f"{ratios[1]:.2f}",
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    met = [_met(found.size_ratio, SIZE_TARGET), _met(found.time_ratio, TIME_TARGET)]
+    return "\n".join(lines) + f"\n\nTargets of the second row: request {met[0]}, time {met[1]}."
+
+
+def _met(value: float, target: float) -> str:
+    return f"≤ {target:.2g}, {'met' if value <= target else '**missed**'}"
 
 
 def _delay_cells(delays: Delays, decisions: int) -> list[str]:

@@ -70,6 +70,31 @@ def progress(text: str) -> None:
     current_call()._live.set(text)  # pyright: ignore[reportPrivateUsage]
 
 
+@dataclass
+class Binding:
+    """Whether the run of a call has a session on this worker; for toolsets that hold some."""
+
+    had: bool
+    """The run had one, here or elsewhere."""
+    holds: bool = False
+    """It has one here now."""
+
+
+_binding: ContextVar[Binding | None] = ContextVar("perdure_binding", default=None)
+
+
+def binding() -> Binding | None:
+    """That of the running call; `None` outside one."""
+    return _binding.get()
+
+
+def enter_binding(had: bool) -> Binding:
+    """Make a new one the current one in this context, and in tasks that are made in it."""
+    made = Binding(had)
+    _binding.set(made)
+    return made
+
+
 def enter_call(call: CurrentCall) -> None:
     """Make `call` the current one in this context."""
     _current.set(call)

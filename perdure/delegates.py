@@ -40,7 +40,7 @@ def _check(
         raise DeclarationError(f"{where} hands over to its own agent")
     if terms.model is not None and terms.model not in other.models:
         raise DeclarationError(
-            f"{where}: model={terms.model!r} is none of {target.name!r}'s. Known models: {sorted(other.models)}"
+            f"{where}: model={terms.model!r} is none of agent {target.name!r}. Known models: {sorted(other.models)}"
         )
     _check_limits(where, other, terms)
     _check_params(where, caller, other, terms, tool)

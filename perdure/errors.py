@@ -120,8 +120,8 @@ class TranscriptTooLarge(PerdureError, ValueError):
 
 
 class ServerUnreachable(PerdureError):
-    """What runs a tool, or lists it, can't be reached, so nothing ran. A toolset raises it. A model request is tried again;
-    a call too, where its policy has attempts; then the model is told. The message is told, so it holds no secret."""
+    """What runs a tool, or lists it, can't be reached, so nothing ran. A toolset raises it. A model request is tried
+    again; a call too, where its policy has attempts; then the model is told its message, so that holds no secret."""
 
 
 class AnswerLost(PerdureError):

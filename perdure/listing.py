@@ -70,12 +70,12 @@ def _wrapped(toolset: WrapperToolset[Any]) -> Callable[[ToolDefinition], ToolDef
             return lambda tool: None if owner.defer_loading is True else tool
 
 
-def namespaces(toolset: AbstractToolset[Any]) -> Iterator[Namespace]:
+def namespaces_in(toolset: AbstractToolset[Any]) -> Iterator[Namespace]:
     """The namespaces in a toolset."""
     if isinstance(toolset, Namespace):
         yield toolset
     if isinstance(toolset, WrapperToolset):
-        yield from namespaces(toolset.wrapped)
+        yield from namespaces_in(toolset.wrapped)
     elif isinstance(toolset, CombinedToolset):
         for part in toolset.toolsets:
-            yield from namespaces(part)
+            yield from namespaces_in(part)

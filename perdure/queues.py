@@ -51,17 +51,19 @@ def check_queues(queues: Mapping[str, TaskQueue]) -> None:
 
 
 def check_served(durable: DurableAgent, queues: Collection[str]) -> None:
-    """Raise `DeclarationError` where a tool runs on a queue that isn't declared: its calls would wait for ever.
+    """Raise `DeclarationError` where a policy names a queue that isn't declared: the calls would wait for ever.
 
-    The queue of a tool that runs elsewhere (an activity of another program) is none of ours.
+    The queue of tools that run elsewhere (an activity of another program) is none of ours.
     """
-    for name, tool in static_tools(durable)[0].items():
-        queue = durable.policy(name).task_queue
-        if queue is not None and queue not in queues and target_of(tool) is None and tool.kind != "external":
+    tools, _ = static_tools(durable)
+    for pattern, policy in durable.policies.items():
+        matching = [tool for name, tool in tools.items() if durable.rule(name) == pattern]
+        elsewhere = matching and all(tool.kind == "external" or target_of(tool) is not None for tool in matching)
+        if policy.task_queue is not None and policy.task_queue not in queues and not elsewhere:
             raise DeclarationError(
-                f"agent {durable.name!r}: policy {durable.rule(name)!r} runs {name!r} on the task queue {queue!r}, "
-                f"which no worker would serve. Declare it: App(task_queues={{{queue!r}: TaskQueue(…)}}). Known queues: "
-                f"{sorted(queues)}"
+                f"agent {durable.name!r}: policy {pattern!r} puts its tools on the task queue {policy.task_queue!r}, "
+                f"which no worker would serve. Declare it: App(task_queues={{{policy.task_queue!r}: TaskQueue(…)}}). "
+                f"Known queues: {sorted(queues)}"
             )
 
 

@@ -15,9 +15,8 @@ from pydantic_ai.tools import ToolDefinition
 
 from perdure.agent import DurableAgent
 from perdure.errors import DeclarationError
-from perdure.listing import listed, namespaces
+from perdure.listing import listed, namespaces_in
 from perdure.native import native_problem
-from perdure.toolsets.namespace import namespace_of
 
 SEARCH = ToolSearch.function_tool_name
 
@@ -63,17 +62,11 @@ def _the_search(durable: DurableAgent, where: str) -> ToolSearch[Any]:
 
 
 def _check_names(durable: DurableAgent, tools: list[ToolDefinition], where: str) -> None:
-    """Names that are joined from two parts may meet where neither part does."""
-    spaces = Counter(space.prefix for toolset in durable.agent.toolsets for space in namespaces(toolset))
+    """A name means one thing in a search. That names of tools differ is checked with the other tools."""
+    spaces = Counter(space.prefix for toolset in durable.agent.toolsets for space in namespaces_in(toolset))
     if twice := [name for name, count in spaces.items() if count > 1]:
         raise DeclarationError(f"{where}: two namespaces are named {twice[0]!r}: a search by that name means one")
-    named = Counter(tool.name for tool in tools)
-    for tool in tools:
-        if named[tool.name] > 1 and namespace_of(tool) is not None:
-            raise DeclarationError(
-                f"{where}: two tools are named {tool.name!r}, one in the namespace {namespace_of(tool)!r}; rename it"
-            )
-    if both := sorted(set(spaces) & set(named)):
+    if both := sorted(set(spaces) & {tool.name for tool in tools}):
         raise DeclarationError(f"{where}: {both[0]!r} is a namespace and a tool: a search by that name means one")
 
 

@@ -6,6 +6,7 @@ import asyncio
 import importlib
 import os
 import sys
+import uuid
 from collections.abc import AsyncGenerator, Collection
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
@@ -147,6 +148,9 @@ async def serving(
                 max_concurrent_activities=max_concurrent_activities,
             )
             built.insert(0, runs)
+        if runtime.holds_sessions:
+            runtime.queue = f"{task_queue}@{uuid.uuid4().hex[:12]}"
+            built.append(tool_worker(client, runtime, runtime.queue, TaskQueue(), grace=grace))
         async with _all_of(built):
             yield built[0]
 

@@ -106,3 +106,8 @@ def check_requests(script: Script) -> None:
 
 def summaries(messages: list[ModelMessage]) -> list[str | None]:
     return [part.content for message in messages for part in message.parts if isinstance(part, CompactionPart)]
+
+
+def compacted(summarizer: Summarizer) -> dict[str, Any]:
+    """Options of an agent whose older messages give way to a summary above 450 tokens."""
+    return {"compact_above": 450, "compact_keep": 0, "models": {"short": summarizer.model}, "compact_with": "short"}

@@ -9,10 +9,9 @@ from pydantic_ai import Agent, FunctionToolset
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.profiles import ModelProfile
-from pydantic_ai.toolsets import AbstractToolset
 
 from perdure import App, DurableAgent
-from perdure.toolsets.namespace import namespace
+from perdure.toolsets.namespace import Namespace, namespace
 from tests.scripts import Script, Turn
 
 LOCAL = ModelProfile(supported_native_tools=frozenset())
@@ -58,7 +57,7 @@ def numbered(id: str, names: Sequence[str], ran: list[str]) -> FunctionToolset[A
     return tools
 
 
-def spaces(ran: list[str]) -> list[AbstractToolset[Any]]:
+def spaces(ran: list[str]) -> list[Namespace]:
     """The namespaces, each with its tools."""
     return [
         namespace(numbered(name, tools, ran), name=name, description=description)

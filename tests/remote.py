@@ -90,6 +90,8 @@ class PackOrder:
         """What was packed."""
         if order.get("fail"):
             raise ApplicationError("password=hunter2", type="Broken", non_retryable=True)
+        if order.get("flaky") and workflow.info().attempt == 1:
+            raise ApplicationError("password=hunter2", type="Jammed")
         if order.get("wait"):
             await self._wait(bool(order.get("cleanup")))
         return {"packed": order["sku"], "by": workflow.info().workflow_id}

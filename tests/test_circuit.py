@@ -9,6 +9,7 @@ from temporalio.exceptions import ApplicationError
 
 from perdure import Breaker
 from perdure.activities.breaker import Circuit, Circuits, Health, health_of
+from perdure.errors import AnswerLost, ServerUnreachable, ToolContractViolation
 from tests.test_breaker import Clock
 
 
@@ -69,6 +70,9 @@ SAYS: list[tuple[Exception, Health]] = [
     (ApprovalRequired(), "unclear"),
     (CallDeferred(), "unclear"),
     (UserError("wrong"), "unclear"),
+    (ToolContractViolation("wrong"), "unclear"),
+    (ServerUnreachable("gone"), "ill"),
+    (AnswerLost("lost"), "ill"),
 ]
 
 

@@ -33,8 +33,9 @@ def test_fences_are_of_known_languages(page: Path) -> None:
 @pytest.mark.parametrize("page", [page for page in PAGES if page.name != "cli.md"], ids=lambda page: page.name)
 async def test_python_fences_run(page: Path, tmp_path: Path) -> None:
     for body in fences(page, "python"):
+        (tmp_path / "fence.py").write_text(body)  # a file, since some libraries read the source of a function
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-W", "error", "-c", body, cwd=tmp_path, stderr=asyncio.subprocess.PIPE
+            sys.executable, "-W", "error", "fence.py", cwd=tmp_path, stderr=asyncio.subprocess.PIPE
         )
         _, error = await process.communicate()
         assert process.returncode == 0, error.decode()

@@ -8,13 +8,14 @@ from pydantic import BaseModel
 from pydantic_ai import Agent, FunctionToolset, RunContext
 from pydantic_ai.messages import ModelRequest, SystemPromptPart, ToolCallPart
 from temporalio.client import Client
+from temporalio.common import SearchAttributeKey
 
 from perdure import App, Approval, DurableAgent, Limits, ToolPolicy
 from perdure.toolsets.agent import handoff_tool
 from tests.command import perdure
 from tests.harness import Handle, until, working
 from tests.scripts import Script
-from tests.test_approvals import answers, pending, update
+from tests.test_approvals import answers, pending, refused, update
 
 
 class Account(BaseModel):
@@ -115,7 +116,9 @@ async def test_the_conversation_goes_on_with_the_other_agent(client: Client, cac
         }
         audit = await handle.query("audit")
         assert [(row["event"], row["before"], row["agent"]) for row in audit] == [("handoff", "desk", "billing")]
-        assert (await perdure("list", address=client.service_client.config.target_host)).out.count("billing") >= 1
+        found = (await handle.describe()).typed_search_attributes
+        assert found[SearchAttributeKey.for_keyword("AgentName")] == "billing"
+        assert "agent 'billing' has no model 'small'" in await refused(handle, "set_model", {"model": "small"})
         shown = await perdure("show", handle.id, address=client.service_client.config.target_host)
         assert "handoff   desk → billing" in shown.out
         await update(handle, "close", {})
@@ -131,8 +134,8 @@ async def test_the_conversation_goes_on_with_the_other_agent(client: Client, cac
 
 async def test_s2_22_of_several_handoffs_the_first_wins(client: Client, cache: int) -> None:
     ran: list[Any] = []
-    names: dict[str, Any] = {"transfer_to_billing": {}, "transfer_to_other": {}, "look": {"n": 2}}
-    calls: list[Any] = [ToolCallPart(name, args) for name, args in names.items()]
+    planned: dict[str, Any] = {"transfer_to_billing": {}, "transfer_to_other": {}, "look": {"n": 2}}
+    calls: list[Any] = [ToolCallPart(name, args) for name, args in planned.items()]
     first, second = Script(calls), Script("never", "Billing here.")
     tools = [handoff_tool("billing", inherit=["account"]), handoff_tool("other")]
     other = DurableAgent(Agent(Script().model, name="other"))
@@ -158,7 +161,7 @@ async def test_a_refused_handoff_leaves_the_conversation_where_it_is(client: Cli
 
     app = App(agents=[desk(first, ran, tool), billing(Script(), ran, params_type=Picky)])
     async with working(client, app, cache=cache) as runs:
-        handle = await runs.start("desk", "go", params={})
+        handle = await runs.start("desk", "go")
         assert (await handle.result())["output"] == "Still me."
         outcome, said = (await answers(handle))["c0.0"]
         assert outcome == "failed"

@@ -13,44 +13,30 @@ from langchain_core.tools import (
     InjectedToolCallId,
     StructuredTool,
     Tool,
-    ToolException,
     tool,
 )
-from pydantic import BaseModel, Field, SecretStr, ValidationError, model_validator
-from pydantic_ai import Agent, RunContext
-from pydantic_ai.messages import BinaryContent, ToolCallPart, ToolReturnPart
+from pydantic import SecretStr
+from pydantic_ai import RunContext
+from pydantic_ai.messages import BinaryContent, ModelResponsePart, ToolCallPart, ToolReturnPart
 from temporalio.client import Client
 
-from perdure import App, DurableAgent, ToolPolicy
+from perdure import App, ToolPolicy
 from perdure.errors import DeclarationError
 from perdure.toolsets.langchain import LangChainToolset
-from tests.harness import Handle, activities, messages, working
+from tests.foreign import RAN, clerk, told
+from tests.harness import activities, messages, working
 from tests.scripts import Script
-from tests.test_approvals import answers
-
-RAN: list[Any] = []
 
 
 @pytest.fixture(autouse=True)
-def ran() -> list[Any]:
-    """What the tools did."""
+def ran() -> None:
+    """Begins with nothing done."""
     RAN.clear()
-    return RAN
 
 
 def an_app(script: Script, *tools: BaseTool, inject: Any = None, **policies: ToolPolicy) -> App:
-    """One agent with these tools, whose dependency is its params."""
-    toolset = LangChainToolset(tools, id="chain", inject=inject)
-    agent = Agent(script.model, name="clerk", deps_type=dict[str, str], toolsets=[toolset], retries=20)
-    return App(agents=[DurableAgent(agent, params_type=dict[str, str], policies=policies)])
-
-
-async def told(client: Client, app: App, cache: int = 1000) -> tuple[list[tuple[str, str]], Handle]:
-    """What the calls of a run were answered with, in order; and the run, which has ended."""
-    async with working(client, app, cache=cache) as runs:
-        handle = await runs.start("clerk", "go", params={"user": "ann"})
-        await handle.result()
-        return list((await answers(handle)).values()), handle
+    """One agent with these tools."""
+    return clerk(script, LangChainToolset(tools, id="chain", inject=inject), **policies)
 
 
 @tool
@@ -77,17 +63,26 @@ class Shout(BaseTool):
         return text.upper()
 
 
+def search(**args: Any) -> dict[str, Any]:
+    """Returns what it got."""
+    return args
+
+
+def backwards(text: str) -> str:
+    """Reverses."""
+    return text[::-1]
+
+
 lookup = StructuredTool.from_function(
-    func=lambda **args: args,  # pyright: ignore[reportUnknownLambdaType]
+    search,
     name="lookup",
-    description="Looks up.",
     args_schema={"type": "object", "properties": {"key": {"type": "string"}}, "required": ["key"]},
 )
 
 
 async def test_s3_20_tools_of_every_kind_run_as_activities(client: Client, cache: int) -> None:
-    single = Tool("single", lambda text: text[::-1], "Reverses.")
-    calls = [
+    single = Tool("single", backwards, "Reverses.")
+    calls: list[ModelResponsePart] = [
         ToolCallPart("add", {"left": 1}),
         ToolCallPart("fetch", {"day": "2026-11-30"}),
         ToolCallPart("shout", {"text": "hey"}),
@@ -106,98 +101,6 @@ async def test_s3_20_tools_of_every_kind_run_as_activities(client: Client, cache
     assert shown["add"]["required"] == ["left"]
     assert shown["fetch"]["properties"]["day"]["format"] == "date"
     assert shown["single"]["required"] == ["tool_input"]
-
-
-class Range(BaseModel):
-    """Arguments with a rule that JSON Schema doesn't know."""
-
-    low: int = Field(ge=0)
-    high: int
-
-    @model_validator(mode="after")
-    def in_order(self) -> Range:
-        """Low first."""
-        if self.low > self.high:
-            raise ValueError("low is above high")
-        return self
-
-
-def ranged(name: str, handle: Any = False) -> BaseTool:
-    """A tool with arguments of `Range`, and words of its own for bad ones."""
-
-    def run(low: int, high: int) -> int:
-        RAN.append((low, high))
-        return high - low
-
-    return StructuredTool.from_function(
-        run, name=name, description="Ranges.", args_schema=Range, handle_validation_error=handle
-    )
-
-
-def say(error: Any) -> str:
-    """The words of a tool."""
-    assert isinstance(error, ValidationError)
-    return f"{error.error_count()} things are wrong"
-
-
-async def test_bad_arguments_are_asked_for_again_in_the_words_of_the_tool(client: Client, cache: int) -> None:
-    tools = [ranged("plain"), ranged("text", "try again"), ranged("calls", say), lookup, Shout()]
-    script = Script(
-        {"plain": {"low": 2, "high": 1}},
-        {"plain": {"low": -1}},
-        {"text": {"low": -1}},
-        {"calls": {"low": -1}},
-        {"lookup": {"key": 1}},
-        {"shout": {"text": 1}},
-        {"plain": {"low": "1", "high": 3}},
-        "done",
-    )
-    found, handle = await told(client, an_app(script, *tools), cache)
-    assert [outcome for outcome, _ in found] == ["retried"] * 6 + ["success"]
-    texts = [text.removesuffix("\n\nFix the errors and try again.") for _, text in found]
-    assert texts[0] == "The arguments are not valid: $: Value error, low is above high"
-    assert texts[1].startswith(
-        "The arguments are not valid: $.low: Input should be greater than or equal to 0; $.high: "
-    )
-    assert texts[2:4] == ["try again", "2 things are wrong"]
-    assert texts[4] == "The arguments are not valid: $.key: 1 is not of type 'string'"
-    assert texts[5] == "The arguments are not valid: $.text: 1 is not of type 'string'"
-    assert RAN == [(1, 3)]
-    assert (await activities(handle)).count("tool:plain") == 1
-
-
-def failing(name: str, error: Exception, handle: Any = False) -> BaseTool:
-    """A tool that raises."""
-
-    def run(key: str) -> str:
-        RAN.append(key)
-        raise error
-
-    return StructuredTool.from_function(run, name=name, description="Fails.", handle_tool_error=handle)
-
-
-async def test_s2_25_only_what_a_tool_handles_is_told(client: Client, cache: int) -> None:
-    """A `ToolException` that the tool handles is for the model, at once; others are repeated as the policy says."""
-    tools = [
-        failing("plain", ValueError("password hunter2")),
-        failing("unhandled", ToolException("password hunter2")),
-        failing("shown", ToolException("no such key"), True),
-        failing("text", ToolException("password hunter2"), "look elsewhere"),
-        failing("calls", ToolException("12"), lambda error: f"code {error}"),  # pyright: ignore[reportUnknownLambdaType]
-    ]
-    script = Script([ToolCallPart(one.name, {"key": one.name}) for one in tools], "done")
-    policy = ToolPolicy(effect="safe", attempts=2, backoff=0.01)
-    app = an_app(script, *tools, **{one.name: policy for one in tools})
-    found, handle = await told(client, app, cache)
-    assert found == [
-        ("failed", "The tool failed with ValueError."),
-        ("failed", "The tool failed with ToolException."),
-        ("failed", "no such key"),
-        ("failed", "look elsewhere"),
-        ("failed", "code 12"),
-    ]
-    assert sorted(RAN) == ["calls", "plain", "plain", "shown", "text", "unhandled", "unhandled"]
-    assert "hunter2" not in (await handle.fetch_history()).to_json()
 
 
 @tool
@@ -255,7 +158,8 @@ async def test_blocks_of_content_reach_the_model(client: Client) -> None:
         handle = await runs.start("clerk", "go", params={})
         await handle.result()
         (part,) = [p for m in await messages(handle) for p in m.parts if isinstance(p, ToolReturnPart)]
-    text, image = part.content  # pyright: ignore[reportGeneralTypeIssues]
+    content: Any = part.content
+    text, image = content
     assert text == "a pixel"
     assert isinstance(image, BinaryContent)
     assert (image.data, image.media_type) == (b"\x89PNG", "image/png")

@@ -14,13 +14,13 @@ from pydantic_ai.messages import ToolCallPart
 from pydantic_ai.models.test import TestModel
 from temporalio.client import Client
 
-from perdure import App, DurableAgent, ToolPolicy
+from perdure import App, Approval, DurableAgent, ToolPolicy
 from perdure.cli.declared import describe_agent
 from perdure.contracts import PlannedCall
 from perdure.errors import DeclarationError
 from perdure.toolsets.mcp import MCPServer
 from tests.harness import Handle, activities, until, working
-from tests.mcp_servers import Shop, opened
+from tests.mcp_servers import Shop, lives, opened
 from tests.scripts import Script
 from tests.sessions import SESSION, answered, closed
 from tests.test_approvals import answers, pending, update
@@ -63,6 +63,8 @@ async def test_s3_19_tools_of_a_server_are_listed_in_the_request_and_called_as_a
     assert sorted(shop.ran) == ["look 1", "look 3", "pay 2"]
     assert "pay" in names(script, 0)
     assert len([line for line in shop.lines if line.startswith("start ")]) == 1, "one connection for the worker's life"
+    if shop.kind == "stdio":
+        await until(lambda: not lives(shop.pid))
 
 
 async def test_s0_09_a_list_is_used_for_its_time_to_live(client: Client, shop: Shop) -> None:
@@ -145,16 +147,32 @@ def test_s3_19_checking_an_app_connects_to_nothing() -> None:
         ({"id": ""}, "needs an id"),
         ({"sampling_model": TestModel()}, "no limit of the run would count them"),
         ({"cache_tools": True}, "ttl="),
-        ({"headers": lambda ctx: {}}, "use MCPToolset itself"),  # pyright: ignore[reportUnknownLambdaType]
+        ({"headers": dict[str, str]}, "use MCPToolset itself"),
         ({"ttl": float("inf")}, "finite"),
         ({"connect_timeout": 0}, "finite"),
     ],
 )
 def test_s3_19_what_can_be_wrong_is_said_when_it_is_built(options: dict[str, Any], text: str) -> None:
+    options.setdefault("id", "crm")
     with pytest.raises(DeclarationError, match=text):
-        MCPServer("http://127.0.0.1:9/mcp", **{"id": "crm", **options})
+        MCPServer("http://127.0.0.1:9/mcp", **options)
 
 
 def test_s3_19_a_client_is_given_as_a_function() -> None:
     with pytest.raises(DeclarationError, match="a function that makes the client"):
         MCPServer(MCPClient("http://127.0.0.1:9/mcp"), id="crm")
+
+
+async def test_s2_type_05_calls_of_a_server_wait_where_hosted_ones_could_not(
+    client: Client, cache: int, shop: Shop
+) -> None:
+    script = Script([ToolCallPart("look", {"n": 1}), ToolCallPart("pay", {"n": 2})], "done")
+    policies = {"pay": ToolPolicy(approval=Approval(approvers=["ann"]))}
+    async with working(client, shop.app(script.model, policies), cache=cache) as runs:
+        handle = await runs.start("shop", "go")
+        (row,) = await pending(handle, 1)
+        assert (row["tool"], row["args"]) == ("pay", {"n": 2})
+        await until(lambda: shop.ran == ["look 1"])
+        await update(handle, "deny", {"call": row["call"], "by": "ann", "reason": "no"})
+        assert (await handle.result())["output"] == "done"
+    assert shop.ran == ["look 1"]

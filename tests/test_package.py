@@ -28,7 +28,7 @@ ARROWS: dict[str, set[str]] = {
     "capabilities": {"contracts", "errors"},
     "listing": {"toolsets"},
     "native": {"listing"},
-    "searching": {"agent", "errors", "listing", "native", "toolsets"},
+    "searching": {"agent", "errors", "listing", "native"},
     "checks": {"agent", "capabilities", "contracts", "errors", "schemas", "searching", "toolsets"},
     "toolsets": {"contracts", "errors", "agent", "context", "policy", "schemas"},
     "delegates": {"agent", "checks", "contracts", "errors", "toolsets"},

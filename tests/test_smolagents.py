@@ -6,28 +6,25 @@ import threading
 from typing import Any
 
 import pytest
-import smolagents
 from PIL import Image
-from pydantic_ai import Agent
 from pydantic_ai.messages import BinaryContent, ToolCallPart, ToolReturnPart
-from smolagents import tool
+from smolagents.default_tools import FinalAnswerTool, UserInputTool  # pyright: ignore[reportMissingTypeStubs]
+from smolagents.tools import Tool, tool  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 from temporalio.client import Client
 
-from perdure import App, DurableAgent, ToolPolicy, current_call
+from perdure import App, Approval, ToolPolicy
 from perdure.errors import DeclarationError
 from perdure.toolsets.smolagents import SmolagentsToolset
+from tests.foreign import ANN, RAN, clerk, told
 from tests.harness import activities, messages, working
 from tests.scripts import Script
-from tests.test_approvals import answers
-
-RAN: list[Any] = []
+from tests.test_approvals import answers, pending, refused, update
 
 
 @pytest.fixture(autouse=True)
-def ran() -> list[Any]:
-    """What the tools did."""
+def ran() -> None:
+    """Begins with nothing done."""
     RAN.clear()
-    return RAN
 
 
 @tool
@@ -42,12 +39,12 @@ def weather(city: str, day: str | None = None) -> dict[str, Any]:
     return {"city": city, "celsius": 4}
 
 
-class Lookup(smolagents.Tool):
+class Lookup(Tool):
     """With every type that a model can write, and a `setup()` that forgets `is_initialized`."""
 
     name = "lookup"
     description = "Looks something up."
-    inputs = {
+    inputs: dict[str, Any] = {
         "key": {"type": "string", "description": "The key."},
         "count": {"type": "integer", "description": "How many.", "nullable": True},
         "ratio": {"type": "number", "description": "A ratio.", "nullable": True},
@@ -61,7 +58,7 @@ class Lookup(smolagents.Tool):
     output_schema = {"type": "object", "properties": {"value": {"type": "integer"}}}
 
     def __init__(self, faults: int = 0) -> None:
-        super().__init__()
+        super().__init__()  # pyright: ignore[reportUnknownMemberType]
         self.faults = faults
 
     def setup(self) -> None:
@@ -84,16 +81,15 @@ class Lookup(smolagents.Tool):
         return {"value": 7}
 
 
-def an_app(script: Script, *tools: smolagents.Tool, **policies: ToolPolicy) -> App:
+def an_app(script: Script, *tools: Tool, **policies: ToolPolicy) -> App:
     """One agent with these tools."""
-    agent = Agent(script.model, name="clerk", toolsets=[SmolagentsToolset(tools, id="smol")])
-    return App(agents=[DurableAgent(agent, policies=policies)])
+    return clerk(script, SmolagentsToolset(tools, id="smol"), **policies)
 
 
 async def test_s3_16_a_decorated_function_runs_as_an_activity_in_a_thread(client: Client, cache: int) -> None:
     script = Script({"weather": {"city": "Oslo"}}, "cold")
     async with working(client, an_app(script, weather), cache=cache) as runs:
-        handle = await runs.start("clerk", "go")
+        handle = await runs.start("clerk", "go", params=ANN)
         assert (await handle.result())["output"] == "cold"
         assert await activities(handle) == ["model_request", "tool:weather", "model_request"]
         assert await answers(handle) == {"c0.0": ("success", '{"city":"Oslo","celsius":4}')}
@@ -130,14 +126,10 @@ async def test_s3_13_each_class_of_bad_arguments_is_one_retry(client: Client, ca
     calls = [{"lookup": args} for args, _ in BAD.values()]
     good = {"key": "b", "ratio": 1, "tags": ["x"], "options": {"a": [1]}, "extra": None, "either": "e", "count": None}
     script = Script(*calls, {"lookup": good}, "done")
-    agent = Agent(script.model, name="clerk", toolsets=[SmolagentsToolset([Lookup()], id="smol")], retries=20)
-    async with working(client, App(agents=[agent]), cache=cache) as runs:
-        handle = await runs.start("clerk", "go")
-        await handle.result()
-        told = list((await answers(handle)).values())
-        assert (await activities(handle)).count("tool:lookup") == 1
-    assert [outcome for outcome, _ in told] == ["retried"] * len(BAD) + ["success"]
-    for (_, text), (_, expected) in zip(told[:-1], BAD.values(), strict=True):
+    found, handle = await told(client, an_app(script, Lookup()), cache)
+    assert (await activities(handle)).count("tool:lookup") == 1
+    assert [outcome for outcome, _ in found] == ["retried"] * len(BAD) + ["success"]
+    for (_, text), (_, expected) in zip(found[:-1], BAD.values(), strict=True):
         assert text.startswith(expected)
     assert RAN == ["setup", "b"]
 
@@ -145,73 +137,27 @@ async def test_s3_13_each_class_of_bad_arguments_is_one_retry(client: Client, ca
 async def test_s3_14_unknown_tools_are_answered_with_those_there_are(client: Client) -> None:
     script = Script({"wether": {"city": "Oslo"}}, "done")
     async with working(client, an_app(script, weather)) as runs:
-        handle = await runs.start("clerk", "go")
+        handle = await runs.start("clerk", "go", params=ANN)
         await handle.result()
         ((outcome, text),) = (await answers(handle)).values()
     assert (outcome, RAN) == ("retried", [])
     assert "'weather'" in text
 
 
-async def test_s3_08_setup_runs_once_for_twenty_calls_at_a_time(client: Client, cache: int) -> None:
-    calls = [ToolCallPart("lookup", {"key": str(n)}) for n in range(20)]
-    script = Script(calls, "done")
-    app = an_app(script, Lookup(), lookup=ToolPolicy(effect="safe"))
-    app.agents["clerk"] = DurableAgent(app.agents["clerk"].agent, max_parallel_calls=20)
-    async with working(client, app, cache=cache) as runs:
-        handle = await runs.start("clerk", "go")
+async def test_an_edit_by_an_approver_is_checked_by_the_tool_too(client: Client, cache: int) -> None:
+    policy = ToolPolicy(approval=Approval(allow_edit=True))
+    script = Script({"lookup": {"key": "a"}}, "done")
+    async with working(client, an_app(script, Lookup(), lookup=policy), cache=cache) as runs:
+        handle = await runs.start("clerk", "go", params=ANN)
+        (row,) = await pending(handle, 1)
+        text = await refused(handle, "approve", {"call": row["call"], "args": {"key": 5}})
+        assert "Argument key has type 'integer' but should be 'string'" in text
+        await update(handle, "approve", {"call": row["call"], "args": {"key": "b"}})
         await handle.result()
-        told = await answers(handle)
-    assert RAN[0] == "setup"
-    assert sorted(RAN[1:], key=int) == [str(n) for n in range(20)]
-    assert {outcome for outcome, _ in told.values()} == {"success"}
+    assert RAN == ["setup", "b"]
 
 
-async def test_s3_08_a_setup_that_failed_runs_again(client: Client) -> None:
-    """By Temporal where the tool may be repeated, by the next call where it mayn't."""
-    once = an_app(Script({"lookup": {"key": "a"}}, {"lookup": {"key": "b"}}, "done"), Lookup(faults=1))
-    async with working(client, once) as runs:
-        handle = await runs.start("clerk", "go")
-        await handle.result()
-        told = list((await answers(handle)).values())
-    assert told[0] == ("failed", "The tool was not run: its setup failed with OSError.")
-    assert told[1][0] == "success"
-    assert RAN == ["setup", "setup", "b"]
-    RAN.clear()
-    policy = ToolPolicy(effect="safe", backoff=0.01)
-    twice = an_app(Script({"lookup": {"key": "c"}}, "done"), Lookup(faults=2), lookup=policy)
-    async with working(client, twice) as runs:
-        handle = await runs.start("clerk", "go")
-        await handle.result()
-        assert (await activities(handle)).count("tool:lookup") == 1
-    assert RAN == ["setup", "setup", "setup", "c"]
-
-
-@tool
-def leaks(key: str) -> str:
-    """Fails.
-
-    Args:
-        key: A key.
-    """
-    RAN.append(current_call().attempt)
-    raise ValueError("password hunter2")
-
-
-@pytest.mark.parametrize(("effect", "attempts"), [("unsafe", None), ("safe", 3)])
-async def test_s2_25_the_text_of_an_exception_is_not_told(
-    client: Client, cache: int, effect: Any, attempts: int | None
-) -> None:
-    policy = ToolPolicy(effect=effect, attempts=attempts, backoff=0.01)
-    script = Script({"leaks": {"key": "a"}}, "done")
-    async with working(client, an_app(script, leaks, leaks=policy), cache=cache) as runs:
-        handle = await runs.start("clerk", "go")
-        await handle.result()
-        assert await answers(handle) == {"c0.0": ("failed", "The tool failed with ValueError.")}
-        assert "hunter2" not in (await handle.fetch_history()).to_json()
-    assert list(range(1, (attempts or 1) + 1)) == RAN
-
-
-class Paint(smolagents.Tool):
+class Paint(Tool):
     """Returns an image."""
 
     name = "paint"
@@ -223,7 +169,7 @@ class Paint(smolagents.Tool):
         return Image.new("RGB", (size, size), "red")
 
 
-class Counts(smolagents.Tool):
+class Counts(Tool):
     """Returns a number as text, as smolagents does; `limit` has no default, and an argument is called `ctx`."""
 
     name = "counts"
@@ -241,11 +187,11 @@ class Counts(smolagents.Tool):
 async def test_results_reach_the_model_as_in_smolagents(client: Client, cache: int) -> None:
     script = Script([ToolCallPart("paint", {"size": 2}), ToolCallPart("counts", {"ctx": 3})], "done")
     async with working(client, an_app(script, Paint(), Counts()), cache=cache) as runs:
-        handle = await runs.start("clerk", "go")
+        handle = await runs.start("clerk", "go", params=ANN)
         await handle.result()
         whole = await messages(handle)
-        told = await answers(handle)
-    assert told["c0.1"] == ("success", "3")
+        found = await answers(handle)
+    assert found["c0.1"] == ("success", "3")
     (image,) = [
         part.content
         for m in whole
@@ -256,15 +202,15 @@ async def test_results_reach_the_model_as_in_smolagents(client: Client, cache: i
     assert (image.media_type, image.data[:4]) == ("image/png", b"\x89PNG")
 
 
-async def test_the_result_schema_is_shown(client: Client) -> None:
+async def test_s3_12_the_result_schema_is_shown(client: Client) -> None:
     script = Script("done")
     async with working(client, an_app(script, Lookup())) as runs:
-        await runs.run("clerk", "go")
+        await runs.run("clerk", "go", params=ANN)
     (shown,) = script.infos[0].function_tools
     assert "Return schema:" in (shown.description or "")
 
 
-def test_what_json_cannot_hold_is_refused_at_construction() -> None:
+def test_s3_03_what_json_cannot_hold_is_refused_at_construction() -> None:
     class See(Paint):
         inputs = {"size": {"type": "image", "description": "An image."}}
 
@@ -278,6 +224,23 @@ def test_what_json_cannot_hold_is_refused_at_construction() -> None:
     for bad, text in ((See(), "'size' is of type 'image'"), (Speak(), "output_type='audio'"), (Later(), "is async")):
         with pytest.raises(DeclarationError, match=text):
             SmolagentsToolset([bad], id="smol")
-    for given, text in ((["org/hub-repository"], "is no smolagents.tools.Tool"), ([weather, weather], "same name")):
-        with pytest.raises(DeclarationError, match=text):
-            SmolagentsToolset(given, id="smol")  # pyright: ignore[reportArgumentType]
+
+
+def test_s3_17_nothing_is_loaded_from_the_hub_or_a_space() -> None:
+    """S3-18 too: a name of either is no tool."""
+    with pytest.raises(DeclarationError, match=r"'org/repository' is no smolagents\.tools\.Tool"):
+        SmolagentsToolset(["org/repository"], id="smol")  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize(
+    ("tools", "text"),
+    [
+        ([weather, weather], r"several tools of the same name: \['weather'\]"),
+        ([UserInputTool()], r"use perdure\.toolsets\.ask_user"),
+        ([FinalAnswerTool()], "the agent's output_type does"),
+    ],
+    ids=["twice", "asks at the terminal", "ends a run"],
+)
+def test_what_has_no_place_here_is_refused_at_construction(tools: list[Tool], text: str) -> None:
+    with pytest.raises(DeclarationError, match=text):
+        SmolagentsToolset(tools, id="smol")

@@ -80,7 +80,7 @@ async def test_a_run_has_what_is_left_and_no_more(client: Client, cache: int, lo
 
 async def test_runs_that_are_open_at_once_share_what_is_left(client: Client, cache: int) -> None:
     ran: list[Any] = []
-    asks = [ToolCallPart("ask_clerk", {"prompt": str(n)}) for n in range(2)]
+    asks: list[Any] = [ToolCallPart("ask_clerk", {"prompt": str(n)}) for n in range(2)]
     clerk = Script({"look": {"n": 1}}, {"look": {"n": 2}}, "seen")
     app = firm(Script(asks, "done"), clerk, ran, limits=Limits(requests=7))
     async with working(client, app, cache=cache) as runs:
@@ -103,7 +103,7 @@ async def test_a_run_that_nothing_is_left_for_is_not_started(client: Client) -> 
 async def test_tool_calls_beside_are_held_back(client: Client) -> None:
     ran: list[Any] = []
     clerk = Script([ToolCallPart("look", {"n": 1}), ToolCallPart("look", {"n": 2})], "seen")
-    asks = [ToolCallPart("ask_clerk", {"prompt": "a"}), ToolCallPart("ask_clerk", {"prompt": "b"})]
+    asks: list[Any] = [ToolCallPart("ask_clerk", {"prompt": "a"}), ToolCallPart("ask_clerk", {"prompt": "b"})]
     app = firm(Script(asks, "done"), clerk, ran, limits=Limits(tool_calls=6))
     async with working(client, app) as runs:
         handle = await runs.start("boss", "go")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,11 +12,11 @@ from pydantic_ai.messages import ToolCallPart
 from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.exceptions import ApplicationError
 
-from perdure import App, DurableAgent
+from perdure import App, DurableAgent, Limits
 from perdure.toolsets.agent import agent_tool
 from tests.command import perdure
 from tests.family import boss, children, firm, staff
-from tests.harness import check_run, until, working
+from tests.harness import check_run, failure_of, until, working
 from tests.scripts import Script
 from tests.test_approvals import answers, cancelled, pending, update
 
@@ -79,7 +80,7 @@ async def test_one_that_is_terminated_is_unknown(client: Client) -> None:
 
 async def test_a_cancel_goes_down_and_is_waited_for(client: Client, cache: int) -> None:
     ran: list[Any] = []
-    asks = [ToolCallPart("ask_clerk", {"prompt": "x"}), ToolCallPart("ask_clerk", {"prompt": "y"})]
+    asks: list[Any] = [ToolCallPart("ask_clerk", {"prompt": "x"}), ToolCallPart("ask_clerk", {"prompt": "y"})]
     app = firm(Script(asks), Script({"refund": {"n": 1}}), ran)
     async with working(client, app, cache=cache) as runs:
         handle = await runs.start("boss", "go")
@@ -124,6 +125,32 @@ async def test_a_run_whose_parent_is_terminated_ends_by_itself(client: Client) -
         await handle.terminate()
         assert await closed(child) == WorkflowExecutionStatus.CANCELED
         await check_run(child)
+
+
+async def test_a_deadline_goes_down_and_what_was_used_counts(client: Client, cache: int) -> None:
+    limits = Limits(deadline=timedelta(seconds=4))
+    app = firm(Script({"ask_clerk": {"prompt": "x"}}), Script({"refund": {"n": 1}}), [], limits=limits)
+    async with working(client, app, cache=cache) as runs:
+        handle = await runs.start("boss", "go")
+        assert (await failure_of(handle)).type == "LimitExceeded"
+        (child,) = await children(client, handle)
+        assert await closed(child) in (WorkflowExecutionStatus.CANCELED, WorkflowExecutionStatus.FAILED)
+        assert (await handle.query("status"))["usage"]["requests"] == 2
+        await check_run(child)
+
+
+async def test_what_a_run_is_given_has_to_fit_beside_the_other_calls(client: Client) -> None:
+    asks: list[Any] = [ToolCallPart("ask_clerk", {"prompt": "x"}) for _ in range(4)]
+    app = firm(Script(asks, "done"), Script("seen"), [])
+    async with working(client, app) as runs:
+        handle = await runs.start("boss", "go", metadata={"text": "x" * 200_000})
+        await handle.result()
+        given = await answers(handle)
+        assert {outcome for outcome, _ in given.values()} == {"failed"}
+        assert "beside 3 other calls they may have 187500" in given["c0.0"][1]
+        again = await runs.start("boss", "go", metadata={"text": "x" * 180_000})
+        await again.result()
+        assert {outcome for outcome, _ in (await answers(again)).values()} == {"success"}
 
 
 @pytest.mark.parametrize(("depth", "deep"), [(3, 3), (1, 1)])

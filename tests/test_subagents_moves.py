@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 from temporalio.api.common.v1 import WorkflowExecution
+from temporalio.api.enums.v1 import EventType
 from temporalio.api.workflowservice.v1 import ResetWorkflowExecutionRequest
 from temporalio.client import Client, WorkflowExecutionStatus
 
@@ -57,12 +58,29 @@ async def test_a_reset_run_starts_the_run_below_anew(client: Client, cache: int)
 
         await until(is_new, every=0.05)
         (row,) = await pending(again, 1)
-        (below,) = await children(client, again)
+        *_, below = await children(client, again)
         assert below.id == child.id
         await update(below, "approve", {"call": row["call"], "by": "ann"})
         assert (await again.result())["output"] == "done"
         await replay(await again.fetch_history())
         await check_run(below)
+    assert ran == [("refund", 1)]
+
+
+async def test_after_a_reset_behind_its_start_the_run_below_is_waited_for(client: Client, cache: int) -> None:
+    ran: list[Any] = []
+    app = firm(Script({"ask_clerk": {"prompt": "x"}}, "done"), Script({"refund": {"n": 1}}, "refunded"), ran)
+    async with working(client, app, cache=cache, check=False) as runs:
+        handle = await runs.start("boss", "go")
+        (row,) = await pending(handle, 1)
+        completed = EventType.EVENT_TYPE_WORKFLOW_TASK_COMPLETED
+        tasks = [e.event_id for e in (await handle.fetch_history()).events if e.event_type == completed]
+        again = await reset(client, handle, tasks[-1])
+        assert [one["call"] for one in await pending(again, 1)] == [row["call"]]
+        (child,) = await children(client, again)
+        await update(child, "approve", {"call": row["call"], "by": "ann"})
+        assert (await again.result())["output"] == "done"
+        await replay(await again.fetch_history())
     assert ran == [("refund", 1)]
 
 

@@ -12,7 +12,7 @@ import pytest
 from pydantic_ai import Agent, FunctionToolset
 from pydantic_ai.messages import ToolCallPart
 from pydantic_ai.tools import ToolDefinition
-from pydantic_ai.toolsets import ExternalToolset
+from pydantic_ai.toolsets import DynamicToolset, ExternalToolset
 from temporalio import activity
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client
@@ -214,8 +214,15 @@ def test_a_limit_that_is_none_is_refused(options: dict[str, Any], message: str) 
 def test_a_queue_that_nobody_would_serve_is_refused() -> None:
     agent = Agent(Script("x").model, name="sales", tools=[Crm().look_up])
     durable = DurableAgent(agent, policies={"look_*": ToolPolicy(task_queue="cmr")})
-    with pytest.raises(DeclarationError, match=r"policy 'look_\*' runs 'look_up' on the task queue 'cmr', which no"):
+    with pytest.raises(DeclarationError, match=r"policy 'look_\*' puts its tools on the task queue 'cmr', which no"):
         App(agents=[durable], task_queues={"crm": TaskQueue()})
+    only_a_run_knows: DynamicToolset[Any] = DynamicToolset(lambda _: None, id="later")
+    agent = Agent(Script("x").model, name="sales", toolsets=[only_a_run_knows], deps_type=Any)
+    with pytest.raises(DeclarationError, match=r"Known queues: \['crm'\]"):
+        App(
+            agents=[DurableAgent(agent, policies={"look_*": ToolPolicy(task_queue="cmr")})],
+            task_queues={"crm": TaskQueue()},
+        )
     wrong: Any = {"crm": 5}
     with pytest.raises(DeclarationError, match=r"task_queues\['crm'\]=5 isn't a TaskQueue"):
         App(agents=[agent], task_queues=wrong)

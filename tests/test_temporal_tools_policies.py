@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pydantic_ai import Agent
-from pydantic_ai.messages import ToolCallPart
+from pydantic_ai.messages import ModelResponsePart, ToolCallPart
 from temporalio.client import Client
 
 from perdure import App, Approval, DurableAgent, ToolPolicy
@@ -58,7 +58,7 @@ async def test_a_denied_call_isnt_made(client: Client) -> None:
 
 async def test_wrong_arguments_are_mended_by_the_model_and_a_barrier_holds(client: Client) -> None:
     warehouse = Warehouse()
-    good = [
+    good: list[ModelResponsePart] = [
         ToolCallPart("wh_ping", {}, "c1"),
         ToolCallPart("wh_quote", {"city": "Oslo", "grams": 2, "express": True}, "c2"),
         ToolCallPart("wh_ping", {}, "c3"),

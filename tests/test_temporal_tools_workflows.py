@@ -25,6 +25,7 @@ class Order(TypedDict, total=False):
     fail: bool
     wait: bool
     cleanup: bool
+    flaky: bool
 
 
 def packing(queue: str, script: Script, policy: ToolPolicy | None = None, **options: Any) -> App:
@@ -73,6 +74,39 @@ async def test_a_child_that_fails_is_told_by_its_type(client: Client) -> None:
             assert list((await answers(handle)).values()) == [("failed", "The call failed: Broken.")]
 
 
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        (ToolPolicy(), ("failed", "The call failed: Jammed.")),
+        (ToolPolicy(effect="idempotent", attempts=2, backoff=0.1), ("success", "")),
+    ],
+    ids=["once", "repeated"],
+)
+async def test_a_child_is_repeated_by_its_effect(client: Client, policy: ToolPolicy, expected: tuple[str, str]) -> None:
+    script = Script({"pack": {"sku": "A-1", "flaky": True}}, "done")
+    async with remote(client, workflows=[PackOrder]) as queue:
+        async with working(client, packing(queue, script, policy)) as runs:
+            handle = await runs.start("packer", "go")
+            await handle.result()
+            ((outcome, text),) = (await answers(handle)).values()
+            assert (outcome, text if outcome == "failed" else "") == expected
+
+
+async def test_a_later_run_with_the_same_id_begins_a_child_of_its_own(client: Client) -> None:
+    script = Script({"pack": {"sku": "A-1"}}, "done")
+    async with remote(client, workflows=[PackOrder]) as queue:
+        async with working(client, packing(queue, script)) as runs:
+            name, begun = f"nightly-{uuid.uuid4().hex[:8]}", set[str]()
+            for _ in range(2):
+                handle: Handle = await client.start_workflow(
+                    "AgentWorkflow", {"agent": "packer", "prompt": "go"}, id=name, task_queue=runs.task_queue
+                )
+                await handle.result()
+                begun.add((await child_of(client, handle)).id)
+                assert [outcome for outcome, _ in (await answers(handle)).values()] == ["success"]
+            assert len(begun) == 2
+
+
 async def test_a_child_is_cancelled_with_the_run_and_waited_for(client: Client, cache: int) -> None:
     script = Script({"pack": {"sku": "A-1", "wait": True, "cleanup": True}})
     async with remote(client, workflows=[PackOrder]) as queue:
@@ -117,7 +151,7 @@ async def reset(client: Client, handle: Handle, event: int) -> Handle:
     answer = await client.workflow_service.reset_workflow_execution(
         ResetWorkflowExecutionRequest(
             namespace=client.namespace,
-            workflow_execution=WorkflowExecution(workflow_id=handle.id, run_id=handle.first_execution_run_id),
+            workflow_execution=WorkflowExecution(workflow_id=handle.id, run_id=handle.first_execution_run_id or ""),
             workflow_task_finish_event_id=event,
             request_id=str(uuid.uuid4()),
         )

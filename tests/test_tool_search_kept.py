@@ -19,7 +19,7 @@ from pydantic_ai.profiles import ModelProfile
 from temporalio.client import Client
 
 from perdure.toolsets.search import by_namespace
-from tests.compacting import Summarizer, counting
+from tests.compacting import Summarizer, compacted, counting
 from tests.harness import activities, messages, working
 from tests.namespaces import Searching, office, search
 from tests.sessions import SESSION, answered, closed, runs_of
@@ -40,12 +40,6 @@ def searched(*names: str, id: str = "s1") -> list[Any]:
             provider_name="function",
         ),
     ]
-
-
-def compacted() -> dict[str, Any]:
-    """Options of an agent whose older messages give way to a summary every few steps."""
-    models = {"short": Summarizer().model}
-    return {"compact_above": 450, "compact_keep": 0, "models": models, "compact_with": "short"}
 
 
 async def test_s2_14_what_was_found_is_kept_by_continue_as_new(rolling_client: Client, cache: int) -> None:
@@ -81,7 +75,7 @@ async def test_s2_14_what_was_found_is_kept_by_compactions_of_runs_that_continue
     turns: dict[int, dict[str, Any]] = {1: search("billing"), 6: search("parcels")}
     counted = counting(12, lambda n: turns.get(n, {"billing_refund" if n % 2 else "billing_invoice": {"n": n}}))
     script = Searching(*counted.turns)
-    async with working(rolling_client, office(script, ran, **compacted()), cache=cache) as runs:
+    async with working(rolling_client, office(script, ran, **compacted(Summarizer())), cache=cache) as runs:
         handle = await runs.start("office", "go")
         assert (await handle.result())["output"] == "done"
         page = await handle.query("transcript")
@@ -126,7 +120,7 @@ async def test_s2_14_what_a_provider_found_is_kept_by_continue_as_new_and_compac
     ran: list[str] = []
     first = [*searched("billing_refund"), ToolCallPart("billing_refund", {"n": 1}, tool_call_id="id1")]
     script = Searching(first, *counting(10, lambda n: {"billing_refund": {"n": n}}).turns[1:], profile=NATIVE)
-    async with working(rolling_client, office(script, ran, **compacted()), cache=cache) as runs:
+    async with working(rolling_client, office(script, ran, **compacted(Summarizer())), cache=cache) as runs:
         handle = await runs.start("office", "go")
         assert (await handle.result())["output"] == "done"
         assert await runs_of(handle) > 2

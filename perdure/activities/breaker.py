@@ -22,8 +22,10 @@ from pydantic_ai.exceptions import (
 )
 from temporalio.exceptions import ApplicationError
 
+from perdure.errors import InternalError, ToolContractViolation
 from perdure.policy import Breaker, seconds
 
+PROGRAM = UserError | UnexpectedModelBehavior | ToolContractViolation | InternalError
 logger = logging.getLogger("perdure.worker")
 Clock = Callable[[], float]
 Health = Literal["well", "ill", "unclear"]
@@ -92,9 +94,10 @@ class Circuit:
 def health_of(error: Exception) -> Health:
     """What an exception of a tool says. Pydantic AI's own timeout of a tool is a `ModelRetry` made of a `TimeoutError`.
 
-    A non-retryable `ApplicationError` ends the run because its author meant it to: the tool has answered.
+    A non-retryable `ApplicationError` ends the run because its author meant it to: the tool has answered. Errors in a
+    program say nothing of what it calls.
     """
-    if isinstance(error, ApprovalRequired | CallDeferred | UserError | UnexpectedModelBehavior):
+    if isinstance(error, ApprovalRequired | CallDeferred | PROGRAM):
         return "unclear"
     if isinstance(error, ModelRetry):
         return "ill" if isinstance(error.__context__, TimeoutError) else "well"

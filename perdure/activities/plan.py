@@ -16,6 +16,7 @@ from perdure.activities.seam import Seam
 from perdure.agent import DurableAgent
 from perdure.contracts import ApprovalTerms, CallOptions, PlannedCall, args_digest
 from perdure.policy import READER, UNTIMED_START_TO_CLOSE, Approval, ToolPolicy, seconds
+from perdure.toolsets.bound import bound_to
 from perdure.toolsets.claims import with_claims
 from perdure.toolsets.read_result import is_reader
 from perdure.toolsets.target import result_of, target_of
@@ -106,7 +107,7 @@ def _planned(
     tool = seam.tools[call.tool_name]
     args = _args(seam, call)
     policy = _policy(durable, seam, call.tool_name)
-    options = policy.options(tool_timeout=tool.tool_def.timeout, sequential=tool.tool_def.sequential)
+    options = policy.options(tool_timeout=tool.tool_def.timeout, sequential=_alone(tool.tool_def))
     target = target_of(tool.tool_def)
     if target is not None:
         options = of_target(options)
@@ -121,7 +122,13 @@ def _planned(
         checked=policy.result is not None or result_of(tool.tool_def) is not None,
         metadata=dict(metadata),
         target=target,
+        bound_to=bound_to(tool.tool_def),
     )
+
+
+def _alone(tool: ToolDefinition) -> bool:
+    """Calls in one session are one conversation."""
+    return tool.sequential or bool(bound_to(tool))
 
 
 def of_target(options: CallOptions) -> CallOptions:

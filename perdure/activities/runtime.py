@@ -17,6 +17,7 @@ from perdure.agent import DurableAgent
 from perdure.app import App
 from perdure.contracts import Json, validation_problems
 from perdure.errors import InvalidRequest
+from perdure.toolsets.bound import any_bound
 
 logger = logging.getLogger("perdure.worker")
 
@@ -27,10 +28,17 @@ class Runtime:
     def __init__(self, app: App, circuits: Circuits | None = None) -> None:
         self.app = app
         self.circuits = circuits or Circuits()
+        self.queue = ""
+        """The worker's own task queue, for calls that need a session which it holds; empty where no tool does."""
         self.transcripts = Transcripts()
         self._stack = AsyncExitStack()
         self._resources: Any = None
         self._models: dict[tuple[str, str | None], Model] = {}
+
+    @property
+    def holds_sessions(self) -> bool:
+        """Whether a toolset of the app holds sessions of runs."""
+        return any(any_bound(toolset) for durable in self.app.agents.values() for toolset in durable.agent.toolsets)
 
     async def __aenter__(self) -> Runtime:
         """Open the resources and the agents. An agent whose server can't be reached is opened by its first call."""
@@ -87,6 +95,7 @@ class Runtime:
             needed = schema.get("required", [])
             if needed:
                 raise InvalidRequest(f"agent {durable.name!r} needs params with the fields {needed}; none were given")
+            raw = {} if schema.get("type") == "object" else None
         try:
             return TypeAdapter(durable.params_type).validate_python(raw)
         except ValidationError as error:

@@ -22,7 +22,7 @@ from perdure.activities.live import heartbeats
 from perdure.activities.results import results_of_this_run
 from perdure.activities.runtime import Runtime, not_run
 from perdure.activities.seam import Collected, Seam
-from perdure.context import CurrentCall, Live, enter_call
+from perdure.context import CurrentCall, Live, enter_binding, enter_call
 from perdure.contracts import MAY_HAVE_RUN, TOOL_ACTIVITY_PREFIX, CallOutcome, Fault, PlannedCall, ToolInput, told
 from perdure.errors import InternalError
 from perdure.toolsets.read_result import is_reader
@@ -53,7 +53,9 @@ class ToolCalls:
             except Exception as error:
                 log_error(f"before tool {input.call.tool!r} began", error)
                 raise not_run(error, info.attempt) from None
-            return await self._if_available(input, here, live)
+            binding = enter_binding(input.bound)
+            outcome = await self._if_available(input, here, live)
+            return outcome.model_copy(update={"bound_queue": self._runtime.queue}) if binding.holds else outcome
 
     async def _if_available(self, input: ToolInput, here: Place, live: Live) -> CallOutcome:
         """Run the call unless the tool's breaker is open: then the call ends, and Temporal doesn't repeat it."""

@@ -18,15 +18,12 @@ from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
     ModelResponse,
-    SystemPromptPart,
     UserPromptPart,
 )
 
 from perdure.activities.parsing import message_bytes, parse_messages, parse_request
+from perdure.activities.parts import told_part, user_part, without_system_prompt
 from perdure.contracts import Json, Mark, canonical, chain_digest
-
-OUTCOMES = {"returned": "success", "retried": "retried", "denied": "denied", "expired": "denied", "failed": "failed"}
-"""Pydantic AI's outcome of a tool return for ours; the others were interrupted."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +107,7 @@ class _Builder:
             case "start":
                 self._start = entry
             case "user":
-                self._asked, self._asked_at = _user_part(entry), self._at
+                self._asked, self._asked_at = user_part(entry), self._at
                 self._pending.append(self._asked)
             case "response":
                 self._respond(entry)
@@ -147,7 +144,7 @@ class _Builder:
         """The parts of a step's answers, once its last entry is there."""
         self._unsorted += entry.get("parts", [])
         for outcome in entry.get("outcomes", []):
-            self._unsorted += outcome.get("parts") or [_told_part(outcome, entry["at"])]
+            self._unsorted += outcome.get("parts") or [told_part(outcome, entry["at"])]
         if entry.get("more"):
             return []
         parts, self._unsorted = sorted(self._unsorted, key=self._rank), []
@@ -175,7 +172,7 @@ class _Builder:
         """Another agent goes on, with its own params, system prompt and tools: none of them was announced to it."""
         self._start = {name: value for name, value in self._start.items() if name != "params"}
         self._start |= {name: entry[name] for name in ("agent", "params") if name in entry} | {"handoff": True}
-        self._messages = [_without_system_prompt(message) for message in self._parsed()]
+        self._messages = [without_system_prompt(message) for message in self._parsed()]
         self._established, self._revealed = None, {}
 
     def _compact(self, note: Json) -> None:
@@ -216,13 +213,6 @@ class _Builder:
         )
 
 
-def _without_system_prompt(message: ModelMessage) -> ModelMessage:
-    if not isinstance(message, ModelRequest):
-        return message
-    parts = [part for part in message.parts if not isinstance(part, SystemPromptPart)]
-    return replace(message, parts=parts) if parts and len(parts) < len(message.parts) else message
-
-
 def is_compaction(entry: Json) -> bool:
     """Whether an entry is a note that stands for those before it."""
     return entry["kind"] == "note" and "keep" in entry
@@ -245,18 +235,3 @@ def _is_call(part: Json) -> bool:
 
 def _call_order(ids: Sequence[str]) -> dict[str, int]:
     return {tool_call_id: index for index, tool_call_id in enumerate(ids)}
-
-
-def _user_part(entry: Json) -> Json:
-    return {"part_kind": "user-prompt", "content": entry["content"], "timestamp": entry["at"]}
-
-
-def _told_part(outcome: Json, at: str) -> Json:
-    return {
-        "part_kind": "tool-return",
-        "tool_name": outcome["tool"],
-        "tool_call_id": outcome["tool_call_id"],
-        "content": outcome.get("content", outcome.get("text", "")),
-        "outcome": OUTCOMES.get(outcome["kind"], "interrupted"),
-        "timestamp": at,
-    }

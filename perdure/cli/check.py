@@ -72,7 +72,8 @@ def _print(agent: Json) -> None:
     table = Table("tool", "what it does", "arguments", "effect", "attempts", "timeout", "waits for", show_lines=True)
     for tool in agent["tools"]:
         timeout = "none" if tool["timeout"] is None else f"{tool['timeout']:g} s"
-        row = (tool["name"], tool["description"], _arguments(tool["schema"]), tool["effect"], str(tool["attempts"]))
+        does = "\n".join(filter(None, (tool["description"], tool["served_by"])))
+        row = (tool["name"], does, _arguments(tool["schema"]), tool["effect"], str(tool["attempts"]))
         table.add_row(*row, timeout, tool["waits_for"])
     if agent["tools"]:
         out.print(table)

@@ -12,6 +12,7 @@ from perdure.checks.known import static_tools
 from perdure.contracts import Json
 from perdure.policy import READER, ToolPolicy
 from perdure.toolsets.read_result import is_reader
+from perdure.toolsets.target import served_by, target_of
 
 
 def describe_agent(durable: DurableAgent) -> Json:
@@ -36,7 +37,7 @@ def describe_agent(durable: DurableAgent) -> Json:
 
 def _describe_tool(durable: DurableAgent, name: str, tool: ToolDefinition) -> Json:
     policy = READER if is_reader(tool) and not durable.rule(name) else durable.policy(name)
-    options = policy.options(tool_timeout=tool.timeout)
+    options, target = policy.options(tool_timeout=tool.timeout), target_of(tool)
     return {
         "name": name,
         "description": tool.description or "",
@@ -45,6 +46,7 @@ def _describe_tool(durable: DurableAgent, name: str, tool: ToolDefinition) -> Js
         "attempts": options.attempts,
         "timeout": options.timeout if options.timeout is not None else tool.timeout,
         "waits_for": _waits_for(policy, tool),
+        "served_by": served_by(target) if target is not None else "",
         "approval": policy.approval.terms(durable.rule(name)).model_dump(mode="json") if policy.approval else None,
     }
 

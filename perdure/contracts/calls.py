@@ -116,6 +116,8 @@ class PlannedCall(Compact):
     options: CallOptions = CallOptions()
     target: Target | None = None
     """Absent = the activity `tool:<name>` of a worker of the agent."""
+    bound_to: str = ""
+    """The server that holds a session for the run: the call goes to the worker that has it. Empty = to any."""
     approval: ApprovalTerms | None = None
     """The terms of its policy, or of what gates it. They apply when the call is gated, now or by its tool."""
     wait: float | None = None
@@ -152,6 +154,8 @@ class CallOutcome(Compact):
     """Of a `deferred` call: what it waits for."""
     result: list[Any] = []
     """One item, where the result came from outside: the result."""
+    bound_queue: str = ""
+    """The queue of the worker that holds the session now, of a call that needs one."""
     usage: Usage = Usage()
     error: Fault | None = None
     """Ends the run after the sibling calls have ended."""

@@ -106,6 +106,7 @@ class Carry(Compact):
     rejected_count: int = 0
     unsent: list[Json] = []
     notified: int = 0
+    bound: dict[str, str] = {}
     failure: Fault | None = None
     shown_status: str = ""
     shown_waiting: list[str] = []

@@ -109,7 +109,7 @@ class Handoff(Compact):
     """That the conversation goes on with another agent, once the calls of the step have ended."""
 
     plan: RunPlan
-    params: Any = None
+    params: Json = {}
     model: str | None = None
 
 
@@ -183,6 +183,8 @@ class ToolInput(Compact):
     """A decision to run this call is recorded. Without it the activity refuses a gated call."""
     approved_by: list[str] = []
     """Who approved it."""
+    bound: bool = False
+    """The run had a session with the server that the call is bound to."""
 
 
 class EditInput(StepInput):

@@ -103,7 +103,9 @@ def tool(target: Target, function: Callable[..., Any] | None, options: Options, 
 def _stub(function: Callable[..., Any] | None, options: Options, name: str, where: str) -> Callable[..., Any]:
     contract, signature, model = options.get("contract"), options.get("signature"), options.get("input_model")
     given = [key for key in ("contract", "signature", "input_model") if options.get(key) is not None]
-    if len(given) > 1 or (contract and "output_model" in options):
+    if contract is not None and options.get("output_model") is not None:
+        raise DeclarationError(f"{where}: its contract says what it returns: leave output_model out")
+    if len(given) > 1:
         raise DeclarationError(f"{where}: {' and '.join(given)} say the same: give one of them")
     if signature is not None:
         return of_function(signature, where)

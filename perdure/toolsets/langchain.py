@@ -22,8 +22,8 @@ except ImportError as error:
     raise ImportError("perdure.toolsets.langchain needs langchain-core: pip install 'perdure[langchain]'") from error
 
 Inject = Callable[[RunContext[Any]], Any]
-SYNC_ONLY = (BaseTool._arun, StructuredTool._arun, SingleInputTool._arun)
-"""What runs the sync function in a thread of LangChain's where there is no async one."""
+SYNC = (BaseTool, StructuredTool, SingleInputTool)
+"""Their `_arun` runs the sync function in a thread of LangChain's, where there is no async one."""
 
 
 class LangChainToolset(FunctionToolset[Any]):
@@ -76,8 +76,7 @@ def _adapted(tool: BaseTool, id: str, inject: Mapping[str, Inject]) -> Tool[Any]
     def call(ctx: RunContext[Any], /, **args: Any) -> ToolReturn[Any]:
         return result_of(tool.name, tool.invoke(made(ctx, args)))
 
-    run = call_async if _is_async(tool) else call
-    adapted = foreign(tool.name, tool.description, schema, run, check, where)
+    adapted = foreign(tool.name, tool.description, schema, call_async if _is_async(tool) else call, check, where)
     adapted.defer_loading = bool((tool.extras or {}).get("defer_loading"))
     return adapted
 
@@ -153,4 +152,5 @@ def _validate(tool: BaseTool, whole: Json, hidden: set[str]) -> None:
 
 
 def _is_async(tool: BaseTool) -> bool:
-    return getattr(tool, "coroutine", None) is not None or type(tool)._arun not in SYNC_ONLY
+    owner = next(kind for kind in type(tool).__mro__ if "_arun" in vars(kind))
+    return getattr(tool, "coroutine", None) is not None or owner not in SYNC

@@ -17,28 +17,29 @@ from datetime import timedelta
 from time import monotonic
 from typing import Any, NoReturn
 
+from fastmcp.client import Client
+from mcp.types import ToolListChangedNotification
 from pydantic_ai import RunContext
 from pydantic_ai.exceptions import ModelRetry, ToolFailed
-from pydantic_ai.mcp import FastMCPClient, MCPToolset, mcp_types
+from pydantic_ai.mcp import MCPToolset
 from pydantic_ai.messages import InstructionPart
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 
+from perdure.context import binding
 from perdure.errors import AnswerLost, DeclarationError, ServerUnreachable
 from perdure.policy import seconds
+from perdure.toolsets.bound import BOUND
 from perdure.toolsets.claims import TRUSTED
+from perdure.toolsets.lost import is_mcp_error
 from perdure.toolsets.mcp_connection import Connection
+from perdure.toolsets.mcp_options import check
+from perdure.toolsets.mcp_sessions import Sessions
 
 logger = logging.getLogger("perdure.mcp")
 
-NOT_CARRIED = {
-    "sampling_model": "a server may not ask for model requests: no limit of the run would count them",
-    "sampling_handler": "a server may not ask for model requests: no limit of the run would count them",
-    "cache_tools": "the tool list is kept for ttl=…",
-    "init_timeout": "connect_timeout=… is the time for it",
-    "client": "it is the first argument",
-}
-ASKS = re.compile(r"(elicitation|sampling)", re.I)
+ASKS = re.compile(r"(elicitation|sampling)(/create| not supported)", re.I)
+"""How MCP's library refuses what a server asks a client that offers nothing of the kind."""
 
 
 class MCPServer(AbstractToolset[Any]):
@@ -53,6 +54,7 @@ class MCPServer(AbstractToolset[Any]):
         trust_annotations: bool = False,
         optional: bool = False,
         connect_timeout: float | timedelta = 15.0,
+        per_run: bool = False,
         **options: Any,
     ) -> None:
         """`source` is what `MCPToolset` takes (a URL, a path, a transport), or a function that makes it anew for each
@@ -66,17 +68,25 @@ class MCPServer(AbstractToolset[Any]):
             optional: Whether the agent goes on without the tools while the server can't be reached and its list isn't
                 known. Otherwise the model request is tried again, and the turn fails when that is used up.
             connect_timeout: The time for connecting, and for a tool list.
+            per_run: Whether each run has a session of its own, for servers that remember what came before. Its calls go
+                to the worker that holds it, one after the other. Needs a URL, a path, or a function as `source`.
             options: Those of `MCPToolset`: `read_timeout` (300 s for a call), `tool_error_behavior`, `headers`, …
 
         Raises `DeclarationError`.
         """
+        if not id:
+            raise DeclarationError('an MCP server needs an id: MCPServer(…, id="crm")')
         self._id = id
         self._ttl, self._seconds = seconds(ttl) or 0.0, seconds(connect_timeout) or 0.0
         self._trusted, self._optional = trust_annotations, optional
+        self.per_run = per_run
         self._source, self._options = source, options
-        self._check()
+        check(f"MCPServer(id={id!r})", source, options, per_run)
+        if not (0 <= self._ttl < math.inf and 0 < self._seconds < math.inf):
+            raise DeclarationError(f"ttl={ttl!r} and connect_timeout={connect_timeout!r} must be finite times")
         self._pattern = self._make()
-        self._connection = Connection(id, self._make, self._seconds, self._changed)
+        self._connection = self._unconnected()
+        self._sessions = Sessions(id, self._unconnected)
         self._tools: dict[str, ToolDefinition] | None = None
         self._until = 0.0
         self.changes = 0
@@ -108,6 +118,7 @@ class MCPServer(AbstractToolset[Any]):
         self._holders -= 1
         if self._holders == 0:
             await self._connection.close()
+            await self._sessions.close()
 
     async def get_instructions(self, ctx: RunContext[Any]) -> InstructionPart | None:
         """The server's instructions, with `include_instructions=True`; none while it can't be reached."""
@@ -135,18 +146,22 @@ class MCPServer(AbstractToolset[Any]):
         """Make the call on a connection that has answered just before. Raises `ServerUnreachable` where there is none
         (then nothing ran), `AnswerLost`, and what `MCPToolset` raises for an error that the server answers with."""
         try:
-            async with self._connection.using() as toolset:
+            async with (await self._for_call()).using() as toolset:
                 return await toolset.call_tool(name, tool_args, ctx, tool)
         except (ModelRetry, ToolFailed) as answer:
             await self._explain(name, ctx, answer)
 
+    async def _for_call(self) -> Connection:
+        held = binding() if self.per_run else None
+        return self._connection if held is None else await self._sessions.of_this_run(held)
+
     async def _explain(self, name: str, ctx: RunContext[Any], answer: ModelRetry | ToolFailed) -> NoReturn:
         """Raise what the model is told of an error: of some the server's own words say too little."""
-        asked = ASKS.search(str(answer.__cause__ or answer.message))
+        asked = ASKS.search(str(answer.__cause__)) if is_mcp_error(answer.__cause__) else None
         if asked and asked[1].lower() == "elicitation":
             raise ToolFailed(
-                f"The MCP server {self._id!r} asked the user for input in the middle of the call (elicitation), which is "
-                "not carried. Find out first what it needs to know, and call the tool with that."
+                f"The MCP server {self._id!r} asked the user for input in the middle of the call (elicitation), which "
+                "is not carried. Find out first what it needs to know, and call the tool with that."
             ) from None
         if asked:
             raise ToolFailed(f"The MCP server {self._id!r} asked for a model request (sampling): refused.") from None
@@ -183,44 +198,30 @@ class MCPServer(AbstractToolset[Any]):
         return {name: self._marked(tool.tool_def) for name, tool in tools.items()}
 
     def _marked(self, definition: ToolDefinition) -> ToolDefinition:
-        return replace(definition, metadata={**(definition.metadata or {}), TRUSTED: self._trusted})
+        marks = {TRUSTED: self._trusted} | ({BOUND: self._id} if self.per_run else {})
+        return replace(definition, metadata={**(definition.metadata or {}), **marks})
 
     def _changed(self) -> None:
         self.changes += 1
         self._until = 0.0
 
+    def _unconnected(self) -> Connection:
+        return Connection(self._id, self._make, self._seconds, self._changed)
+
     def _make(self) -> MCPToolset[Any]:
         """A toolset that isn't connected. It reports changes to us, and then to who asked for messages."""
         source = self._source() if callable(self._source) else self._source
         options = dict(self._options)
-        if not isinstance(source, FastMCPClient):
+        if not isinstance(source, Client):
             options["init_timeout"] = self._seconds
             options["message_handler"] = self._telling(options.get("message_handler"))
         return MCPToolset(source, id=self._id, cache_tools=False, **options)
 
     def _telling(self, also: Callable[[Any], Any] | None) -> Callable[[Any], Any]:
         async def handle(message: Any) -> None:
-            if isinstance(getattr(message, "root", message), mcp_types.ToolListChangedNotification):
+            if isinstance(getattr(message, "root", message), ToolListChangedNotification):
                 self._changed()
             if also is not None:
                 await also(message)
 
         return handle
-
-    def _check(self) -> None:
-        where = f"MCPServer(id={self._id!r})"
-        if not self._id:
-            raise DeclarationError('an MCP server needs an id: MCPServer(…, id="crm")')
-        for name in self._options.keys() & NOT_CARRIED.keys():
-            raise DeclarationError(f"{where}: {name}=… isn't taken: {NOT_CARRIED[name]}")
-        for name in ("auth", "headers"):
-            if callable(self._options.get(name)) and not hasattr(self._options[name], "auth_flow"):
-                raise DeclarationError(
-                    f"{where}: {name} as a function would need a connection for each call: use MCPToolset itself"
-                )
-        if isinstance(self._source, FastMCPClient):
-            raise DeclarationError(f"{where}: give a function that makes the client, as each connection needs its own")
-        if not (0 <= self._ttl < math.inf and 0 < self._seconds < math.inf):
-            raise DeclarationError(
-                f"{where}: ttl={self._ttl!r} and connect_timeout={self._seconds!r} must be finite times"
-            )

@@ -12,9 +12,10 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
+from fastmcp.exceptions import ToolError
 from mcp.client.subscriptions import ListenNotSupportedError, listen
 from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, ModelRetry, ToolFailed, UserError
-from pydantic_ai.mcp import MCPToolset, ToolError
+from pydantic_ai.mcp import MCPToolset
 from temporalio.exceptions import ApplicationError
 
 from perdure.errors import AnswerLost, ServerUnreachable
@@ -37,10 +38,17 @@ class Connection:
         self._seconds = seconds
         self._changed = changed
         self._open: MCPToolset[Any] | None = None
+        self.made = 0
+        """How often it was made."""
         self._calls = 0
         self._dead = False
         self._lock = asyncio.Lock()
         self._watch: asyncio.Task[None] | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether a call is open."""
+        return self._calls > 0
 
     async def ready(self) -> MCPToolset[Any]:
         """The open toolset of a server that answers; a new one where there is none. Raises `ServerUnreachable`.
@@ -55,6 +63,7 @@ class Connection:
                 await self._close()
             self._open = await self._connect()
             self._dead = False
+            self.made += 1
             self._watch = asyncio.create_task(_watch(self._open, self._changed))
             return self._open
 

@@ -7,15 +7,16 @@ that every strategy of its `ToolSearch` finds them, a provider's search and an e
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pydantic_ai import FunctionToolset, RunContext
+from pydantic_ai.exceptions import UserError
 from pydantic_ai.tools import ToolDefinition
-from pydantic_ai.toolsets import AbstractToolset, ExternalToolset, PrefixedToolset, ToolsetTool
+from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, ExternalToolset, PrefixedToolset, ToolsetTool
 
 from perdure.errors import DeclarationError
 
@@ -49,6 +50,12 @@ def namespace(toolset: AbstractToolset[Any], *, name: str, description: str, hid
     if not description.strip():
         raise DeclarationError(f"namespace(name={name!r}, description={description!r}): say in words what it is for")
     return Namespace(toolset, name, description=description.strip(), hidden=hidden)
+
+
+def namespaces(*parts: Namespace) -> Namespaces:
+    """Many namespaces as one toolset. Pydantic AI asks each toolset of an agent four times in a step, each time in a
+    task of its own; with twenty of them that is a fifth of a step."""
+    return Namespaces(list(parts))
 
 
 @dataclass
@@ -93,6 +100,39 @@ class Namespace(PrefixedToolset[Any]):
             defer_loading=self.hidden or tool.defer_loading,
             toolset_id=tool.toolset_id or self.id,
         )
+
+
+@dataclass
+class Namespaces(CombinedToolset[Any]):
+    """What `namespaces` makes."""
+
+    async def for_run(self, ctx: RunContext[Any]) -> AbstractToolset[Any]:
+        """The parts as they are for one run."""
+        return self._of([await part.for_run(ctx) for part in self.toolsets])
+
+    async def for_run_step(self, ctx: RunContext[Any]) -> AbstractToolset[Any]:
+        """The parts as they are for one step."""
+        return self._of([await part.for_run_step(ctx) for part in self.toolsets])
+
+    def _of(self, parts: Sequence[AbstractToolset[Any]]) -> Namespaces:
+        same = all(new is old for new, old in zip(parts, self.toolsets, strict=True))
+        return self if same else replace(self, toolsets=parts)
+
+    async def get_tools(self, ctx: RunContext[Any]) -> Tools:
+        """The tools of all parts. Raises `UserError` where two have one name."""
+        found: Tools = {}
+        for part in self.toolsets:
+            tools = await part.get_tools(ctx)
+            if both := found.keys() & tools.keys():
+                raise UserError(f"Two tools of namespaces are named {min(both)!r}. Rename one of them.")
+            found |= tools
+        return found
+
+    async def call_tool(
+        self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
+    ) -> Any:
+        """Let the part that has the tool call it."""
+        return await tool.toolset.call_tool(name, tool_args, ctx, tool)
 
 
 @contextmanager

@@ -21,8 +21,8 @@ try:
     from perdure.toolsets.openai_agents_refused import refuse
 except ImportError as error:
     raise ImportError(
-        "perdure.toolsets.openai_agents needs the OpenAI Agents SDK (imported as `agents`): "
-        "pip install 'perdure[openai-agents]'"
+        "perdure.toolsets.openai_agents needs the OpenAI Agents SDK, imported as `agents`: "
+        "pip install 'perdure[openai-agents]'; if it is installed, a file agents.py of yours hides it"
     ) from error
 
 OWN_MARGIN = 5.0

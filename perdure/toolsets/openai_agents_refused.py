@@ -17,9 +17,9 @@ TWINS: dict[type[Any], str] = {
     agents.HostedMCPTool: "use pydantic_ai.native_tools.MCPServerTool",
     agents.ToolSearchTool: "use pydantic_ai.capabilities.ToolSearch",
     agents.ComputerTool: "computer use isn't carried: its screenshots and sessions outlive no worker",
-    agents.ShellTool: "give the agent a function that runs the command, with an approval",
-    LocalShellTool: "give the agent a function that runs the command, with an approval",
-    agents.ApplyPatchTool: "give the agent a function that applies the patch, with an approval",
+    agents.ShellTool: "use perdure.toolsets.workspace",
+    LocalShellTool: "use perdure.toolsets.workspace",
+    agents.ApplyPatchTool: "use perdure.toolsets.apply_patch",
     agents.CustomTool: "a call in raw text isn't carried: make it a function tool with one argument of text",
     agents.ProgrammaticToolCallingTool: "programs that OpenAI runs can't call a tool of a durable run",
 }

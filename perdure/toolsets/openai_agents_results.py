@@ -27,15 +27,16 @@ def result_of(tool: FunctionTool, output: Any) -> Any:
     """
     if tool.output_json_schema is not None:
         return _object(tool, output)
-    items = cast("list[Any]", list(output) if isinstance(output, list | tuple) else [output])
+    given = output
+    items = list(cast("list[Any]", output)) if isinstance(output, list | tuple) else [output]
     structured = [found for item in items if (found := _structured(item)) is not None]
     if items and len(structured) == len(items):
         return one_or_list([_carried(item) for item in structured])
     try:
-        to_jsonable_python(output)
+        to_jsonable_python(given)
     except (PydanticSerializationError, ValueError):
-        return str(output)
-    return output
+        return str(given)
+    return given
 
 
 def _object(tool: FunctionTool, output: Any) -> Any:

@@ -90,7 +90,9 @@ def _properties(model: Any, where: str) -> dict[str, Any]:
         schema = TypeAdapter(model).json_schema()
     except (PydanticSchemaGenerationError, PydanticUserError) as error:
         raise DeclarationError(f"{where}: input_model={model!r} isn't a type that Pydantic reads: {error}") from None
-    if not isinstance(model, type) or (schema.get("type") != "object" and "$ref" not in schema):
+    if "$ref" in schema:  # it refers to itself
+        schema = schema["$defs"][schema["$ref"].rsplit("/", 1)[-1]]
+    if not isinstance(model, type) or schema.get("type") != "object":
         raise DeclarationError(f"{where}: input_model={model!r} must be a model, dataclass or TypedDict")
     return schema.get("properties", {})
 

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, cast
+from weakref import WeakKeyDictionary
 
 from pydantic_ai import BinaryContent, FunctionToolset, ModelRetry, RunContext, Tool
 from pydantic_ai.exceptions import ToolFailed
@@ -19,12 +20,23 @@ from perdure.toolsets.foreign import SAID, each_of, foreign, is_repeated, log_fa
 
 try:
     from PIL.Image import Image
-    from smolagents.agent_types import AgentImage, AgentType
-    from smolagents.tools import Tool as SmolTool
-    from smolagents.tools import validate_tool_arguments
+    from smolagents.agent_types import AgentImage, AgentType  # pyright: ignore[reportMissingTypeStubs]
+    from smolagents.default_tools import (  # pyright: ignore[reportMissingTypeStubs]
+        FinalAnswerTool,
+        UserInputTool,
+    )
+    from smolagents.tools import Tool as SmolTool  # pyright: ignore[reportMissingTypeStubs]
+    from smolagents.tools import validate_tool_arguments  # pyright: ignore[reportMissingTypeStubs]
 except ImportError as error:
     raise ImportError("perdure.toolsets.smolagents needs smolagents: pip install 'perdure[smolagents]'") from error
 
+INSTEAD: dict[type[Any], str] = {
+    UserInputTool: "reads the terminal of the worker: use perdure.toolsets.ask_user, which waits with no activity",
+    FinalAnswerTool: "ends no run of Pydantic AI: the agent's output_type does",
+}
+"""Tools that make sense in smolagents' own agents alone."""
+LOCKS: WeakKeyDictionary[SmolTool, threading.Lock] = WeakKeyDictionary()
+"""Of each tool, for its `setup()`: one tool may be in several toolsets."""
 NO_JSON = ("image", "audio")
 """Types of smolagents that a model can't write as JSON."""
 
@@ -70,6 +82,9 @@ def _adapted(tool: SmolTool, id: str) -> Tool[Any]:
 
 def _refuse(tool: SmolTool, where: str) -> None:
     """Raise `DeclarationError` for what can't be carried."""
+    for kind, instead in INSTEAD.items():
+        if isinstance(tool, kind):
+            raise DeclarationError(f"{where} {instead}")
     for name, content in tool.inputs.items():
         if bad := [one for one in _types(content) if one in NO_JSON]:
             raise DeclarationError(
@@ -78,8 +93,13 @@ def _refuse(tool: SmolTool, where: str) -> None:
             )
     if tool.output_type == "audio":
         raise DeclarationError(f"{where}: output_type='audio' isn't carried. Return smolagents' 'string' or 'object'")
-    if inspect.iscoroutinefunction(tool.forward):
+    if inspect.iscoroutinefunction(_forward(tool)):
         raise DeclarationError(f"{where}: forward() is async, which smolagents doesn't await: make it a plain function")
+
+
+def _forward(tool: SmolTool) -> Callable[..., Any]:
+    """What the tool does."""
+    return cast("Callable[..., Any]", getattr(tool, "forward", None))
 
 
 def _types(content: Json) -> list[str]:
@@ -115,7 +135,7 @@ class _Ready:
 
     def __init__(self, tool: SmolTool) -> None:
         self._tool = tool
-        self._lock = threading.Lock()
+        self._lock = LOCKS.setdefault(tool, threading.Lock())
 
     def wait(self) -> None:
         """Run `setup()` unless it has run. One that fails runs again: by Temporal's next attempt or the next call.
@@ -137,7 +157,7 @@ class _Ready:
 
 def _with_nulls(tool: SmolTool, args: Json) -> Json:
     """The arguments, with null for what is nullable, was left out, and has no default in `forward`."""
-    parameters = inspect.signature(tool.forward).parameters
+    parameters = inspect.signature(_forward(tool)).parameters
     needed = [name for name in tool.inputs if name not in args and name in parameters]
     return {**args, **{name: None for name in needed if parameters[name].default is inspect.Parameter.empty}}
 

@@ -34,6 +34,14 @@ def result_of(tool: ToolDefinition) -> Any:
     return (tool.metadata or {}).get(RESULT)
 
 
+def served_by(target: Target) -> str:
+    """What runs the calls, in words."""
+    if target.kind == "nexus":
+        return f"Nexus operation {target.service}.{target.name} at {target.endpoint}"
+    queue = f" on the queue {target.task_queue}" if target.task_queue else ""
+    return f"{target.kind} {target.name}{queue}"
+
+
 def check_policy(target: Target, policy: ToolPolicy, where: str) -> None:
     """Raise `DeclarationError` for a policy that can't be kept where somebody else runs the calls."""
     if policy.on_large_result != "fail":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from temporalio import workflow
@@ -20,7 +21,7 @@ with workflow.unsafe.imports_passed_through():
         cut,
         told,
     )
-    from perdure.workflows import clock, details, requests, targets
+    from perdure.workflows import bound, clock, details, requests, targets
     from perdure.workflows.effects import outcome_of_failure
     from perdure.workflows.keys import idempotency_key
     from perdure.workflows.options import activity_options
@@ -46,8 +47,10 @@ async def _attempt(state: RunState, call: PlannedCall, approved_by: list[str] | 
     try:
         if call.target is not None:
             return await targets.run(state, call, call.target)
-        raw = await _schedule(state, call, approved_by)
-        return CallOutcome.model_validate(raw)
+        raw = await bound.scheduled(state, call, partial(_schedule, state, approved_by))
+        outcome = CallOutcome.model_validate(raw)
+        bound.note(state, call, outcome)
+        return outcome
     except FailureError as failure:
         return outcome_of_failure(call, failure)
     except asyncio.CancelledError:
@@ -58,13 +61,19 @@ async def _attempt(state: RunState, call: PlannedCall, approved_by: list[str] | 
         )
 
 
-async def _schedule(state: RunState, call: PlannedCall, approved_by: list[str] | None) -> Any:
+async def _schedule(state: RunState, approved_by: list[str] | None, call: PlannedCall, had_session: bool) -> Any:
     options = call.options
     decision = {} if approved_by is None else {"approved": True, "approved_by": approved_by}
     return await requests.execute(
         state,
         TOOL_ACTIVITY_PREFIX + call.tool,
-        ToolInput(call=call, idempotency_key=idempotency_key(call), **decision, **requests.position(state)),
+        ToolInput(
+            call=call,
+            idempotency_key=idempotency_key(call),
+            bound=had_session,
+            **decision,
+            **requests.position(state),
+        ),
         task_queue=options.task_queue,
         heartbeat_timeout=timedelta(seconds=options.heartbeat),
         **activity_options(call),

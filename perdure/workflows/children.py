@@ -14,8 +14,8 @@ with workflow.unsafe.imports_passed_through():
     from perdure.workflows.keys import child_id
     from perdure.workflows.state import RunState
 
-GRACE = 30.0
-"""Seconds that a cancelled child has at least: it may have activities of its own to wait for."""
+GRACE = 10.0
+"""Seconds that a cancelled child has at least: it may have activities of its own to wait for. It goes on after them."""
 
 
 async def run_child(
@@ -27,13 +27,14 @@ async def run_child(
     task_queue: str | None = None,
     execution_timeout: float | None = None,
     retries: RetryPolicy | None = None,
+    reuse: WorkflowIDReusePolicy | None = None,
 ) -> RawValue:
     """Run the child workflow of a call and return its result. Raises `GivenUp`, and `FailureError` where it fails.
 
     Its id is `child_id(call)`, so only a reset of the run meets one that is there already: an `unsafe` call then raises
-    `WorkflowAlreadyStartedError`, the others end the old child and begin anew. Cancelling the run or the turn cancels
-    it and waits for its end; if the run ends in another way, it is cancelled too and ends by itself. The policy's
-    `timeout` isn't applied here.
+    `WorkflowAlreadyStartedError`, the others end the old child and begin anew, unless `reuse` says otherwise.
+    Cancelling the run or the turn cancels it and waits for its end; if the run ends in another way, it is cancelled too
+    and ends by itself. The policy's `timeout` isn't applied here.
     """
 
     async def work() -> Any:
@@ -45,7 +46,7 @@ async def run_child(
             result_type=RawValue,
             cancellation_type=workflow.ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
             parent_close_policy=workflow.ParentClosePolicy.REQUEST_CANCEL,
-            id_reuse_policy=_reuse(call),
+            id_reuse_policy=_reuse(call) if reuse is None else reuse,
             execution_timeout=None if execution_timeout is None else timedelta(seconds=execution_timeout),
             retry_policy=retries,
             static_summary=call.key,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from datetime import datetime
 from typing import Literal
 
@@ -13,6 +12,7 @@ from temporalio.common import SearchAttributeKey
 with workflow.unsafe.imports_passed_through():
     from perdure.contracts import Json, StatusView, cut, payload_size, visible
     from perdure.workflows import clock, upward
+    from perdure.workflows.markdown import block, escape
     from perdure.workflows.state import RunState
     from perdure.workflows.waits import Waiting
 
@@ -173,7 +173,7 @@ def markdown(state: RunState, at: datetime) -> str:
         lines.append(f"| {GAP.join(map(escape, cells))} |")
     if len(calls) > MAX_CALLS:
         lines += ["", f"… and {len(calls) - MAX_CALLS} more calls"]
-    lines += _waiting_lines(state)
+    lines += _waiting_lines(state) + _below_lines(state)
     lines += [f"\n{escape(warning)}" for warning in (plan.warnings if plan else [])]
     if state.rejected_count:
         lines += ["", f"{state.rejected_count} signals could not be used: see the query `status`."]
@@ -199,6 +199,13 @@ def _waiting_lines(state: RunState) -> list[str]:
     return lines
 
 
+def _below_lines(state: RunState) -> list[str]:
+    """What waits in runs below, and where it is decided."""
+    rows = [row for below in state.below.values() for row in below.pending][:MAX_CALLS]
+    where = "\n{} waits in run {}, call {}"
+    return [where.format(*(escape(str(row.get(name, ""))) for name in ("tool", "workflow_id", "call"))) for row in rows]
+
+
 def _row(waiting: Waiting) -> str:
     votes = f"{len(waiting.votes)} of {waiting.terms.quorum} votes" if waiting.terms.quorum > 1 else ""
     who = ", ".join(filter(None, (*waiting.terms.approvers, votes))) or "anyone"
@@ -218,10 +225,10 @@ def _body_lines(waiting: Waiting, verifies: bool) -> list[str]:
     return [
         "",
         f"**{waiting.key}**: {escape(waiting.call.tool) or 'the run waits'} with{left_out}",
-        *_block(seen[:MAX_SHOWN].decode(errors="ignore")),
+        *block(seen[:MAX_SHOWN].decode(errors="ignore")),
         *_raise_lines(waiting, who),
         f"Send an update or a signal `{verbs}` with",
-        *_block(json.dumps(body, indent=2)),
+        *block(json.dumps(body, indent=2)),
     ]
 
 
@@ -233,15 +240,6 @@ def _raise_lines(waiting: Waiting, who: Json) -> list[str]:
     enough = {args["limit"]: args.get("needed", args["used"])}
     return [
         "Send an update or a signal `set_limits` with",
-        *_block(json.dumps({"limits": enough} | who, indent=2)),
+        *block(json.dumps({"limits": enough} | who, indent=2)),
         "or",
     ]
-
-
-def _block(text: str) -> list[str]:
-    return ["", *(f"    {line}" for line in text.split("\n")), ""]
-
-
-def escape(text: str) -> str:
-    """`text` on one line, with everything escaped that Markdown or HTML could give a meaning to: all punctuation."""
-    return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", visible(" ".join(text.split())))

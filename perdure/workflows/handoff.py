@@ -25,7 +25,7 @@ with workflow.unsafe.imports_passed_through():
     from perdure.errors import ModelFailed
     from perdure.workflows import clock, details, requests, rooms
     from perdure.workflows.state import RunState
-    from perdure.workflows.subagents import failed_text, params_of
+    from perdure.workflows.subagents import failed_text, params_of, too_large
 
 IGNORED = "Ignored: of several handoffs in one response only the first counts."
 HANDOFF = "handoff"
@@ -45,19 +45,20 @@ def _is_handoff(call: PlannedCall) -> bool:
 async def run(state: RunState, call: PlannedCall, target: Target) -> CallOutcome:
     """Ask whether the other agent takes the conversation. Refused, the conversation stays."""
     terms = target.agent or AgentTerms()
-    params = params_of(state, terms, dict(call.args)) or None
-    own = {"by": state.started_by, "metadata": state.request.metadata if state.request else {}}
+    params = params_of(state, terms, dict(call.args))
+    if problem := too_large(state, call, params):
+        return told(call, "failed", f"The handoff was not made: {problem}.")
+    asked = state.request or RunRequest(agent="", prompt="")
+    changes: Json = {"agent": target.name, "prompt": "", "params": params or None, "model": terms.model}
     try:
-        plan = await requests.plan_of(
-            state, RunRequest(agent=target.name, prompt="", params=params, model=terms.model, **own)
-        )
+        plan = await requests.plan_of(state, asked.model_copy(update=changes | {"session": None, "within": None}))
     except ApplicationError as error:
         return told(call, "failed", failed_text(target.name, error))
     except ModelFailed:
         return told(call, "failed", f"The agent {target.name!r} could not be asked.")
-    asked = Handoff(plan=plan, params=params, model=terms.model)
+    given = Handoff(plan=plan, params=params, model=terms.model)
     outcome = told(call, "returned", f"The conversation goes on with the agent {target.name!r}.")
-    return outcome.model_copy(update={"metadata": {HANDOFF: asked.model_dump(mode="json")}})
+    return outcome.model_copy(update={"metadata": {HANDOFF: given.model_dump(mode="json")}})
 
 
 def apply(state: RunState, step: Step, outcomes: list[CallOutcome]) -> None:
@@ -71,12 +72,14 @@ def apply(state: RunState, step: Step, outcomes: list[CallOutcome]) -> None:
     plan = given.plan
     state.plan = plan.model_copy(update={"limits": rooms.lower(state.plan.limits, plan.limits)})
     state.limits = rooms.lower(state.limits, plan.limits)
-    state.request = state.request.model_copy(update={"agent": plan.agent, "params": given.params, "model": given.model})
+    state.request = state.request.model_copy(
+        update={"agent": plan.agent, "params": given.params or None, "model": given.model}
+    )
     state.model = state.next_model = given.model
     state.retries, state.compact_floor = RetryState(), 0
     now = workflow.now()
     entry: Json = {"kind": "handoff", "agent": plan.agent, "from": before, "at": now.isoformat()}
-    state.transcript.append(entry if given.params is None else entry | {"params": given.params})
+    state.transcript.append(entry | ({"params": given.params} if given.params else {}))
     state.note("handoff", calls[0], now, agent=plan.agent, before=before)
     state.shown_status = ""
     details.begins(state)

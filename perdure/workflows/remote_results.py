@@ -19,6 +19,7 @@ with workflow.unsafe.imports_passed_through():
         PlannedCall,
         ResultCheck,
         ResultInput,
+        Usage,
         cut,
         payload_size,
         told,
@@ -47,7 +48,7 @@ async def outcome_of_result(state: RunState, call: PlannedCall, raw: RawValue | 
         return told(call, "failed", f"The call ran, but its result has {size} bytes; it may have {most}.")
     if call.checked and (refused := await _checked(state, call, result)):
         return refused
-    return told(call, "returned", "").model_copy(update={"result": [result]})
+    return told(call, "returned", "").model_copy(update={"result": [result], "usage": Usage(tool_calls=1)})
 
 
 def read(raw: RawValue | None) -> Any:

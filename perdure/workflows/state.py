@@ -50,7 +50,8 @@ class StepInProgress:
 class Below:
     """The run of another agent that a call has started and waits for."""
 
-    id: str
+    run: str
+    """Its workflow id."""
     room: Limits
     """What it may use, which is held back as long as it is open."""
     pending: list[Json] = field(default_factory=lambda: [])
@@ -156,6 +157,8 @@ class RunState:
     notices: list[asyncio.Task[None]] = field(default_factory=lambda: [])
     told: int = 0
     """Notifications made."""
+    bound: dict[str, str] = field(default_factory=lambda: {})
+    """By server: the queue of the worker that holds the run's session with it."""
     unsent: list[Json] = field(default_factory=lambda: [])
 
     @property

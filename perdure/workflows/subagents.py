@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 from temporalio import workflow
-from temporalio.common import RawValue
+from temporalio.common import RawValue, WorkflowIDReusePolicy
 from temporalio.exceptions import ApplicationError, CancelledError, FailureError, WorkflowAlreadyStartedError
 
 with workflow.unsafe.imports_passed_through():
     from perdure.contracts import (
+        MAX_PAYLOAD,
         WORKFLOW_TYPE,
         AgentTerms,
         CallOutcome,
@@ -23,6 +24,7 @@ with workflow.unsafe.imports_passed_through():
         Usage,
         Within,
         cut,
+        payload_size,
         told,
     )
     from perdure.workflows import budget, clock, details, rooms, upward
@@ -33,6 +35,10 @@ with workflow.unsafe.imports_passed_through():
     from perdure.workflows.remote_results import outcome_of_result, read
     from perdure.workflows.state import Below, RunState
 
+ALLOW_DUPLICATE = WorkflowIDReusePolicy.ALLOW_DUPLICATE
+"""After a reset a run that has ended is run again, as every activity behind the reset point is."""
+PAUSES = (0.5, 1, 2, 4, 8, 16)
+"""Seconds between tries to start a run, while an earlier one with its id ends."""
 NOT_MADE = "The call was not made"
 OWN_WORDS = ("InvalidRequest", "UnknownAgent", "LimitExceeded")
 MAX_MESSAGE = 300
@@ -48,8 +54,10 @@ async def run(state: RunState, call: PlannedCall, target: Target) -> CallOutcome
     below = Below(child_id(call), share(state, call))
     if name := rooms.used_up(below.room):
         return told(call, "failed", f"{NOT_MADE}: no {name} are left for it.")
-    state.below[call.key] = below
     asked = _request(state, call, target, terms, Within(call=call.key, depth=depth, room=below.room))
+    if problem := too_large(state, call, asked):
+        return told(call, "failed", f"{NOT_MADE}: {problem}.")
+    state.below[call.key] = below
     try:
         outcome = await _outcome(state, call, target, asked, below)
     finally:
@@ -78,6 +86,17 @@ def share(state: RunState, call: PlannedCall) -> Limits:
     )
 
 
+def too_large(state: RunState, call: PlannedCall, asked: Json) -> str:
+    """Why a request can't be sent: what it has beside the arguments, which a step holds once, it has for each call."""
+    calls = len(state.current.step.calls) if state.current else 1
+    size, most = payload_size(asked) - payload_size(call.args), MAX_PAYLOAD // 2 // max(1, calls)
+    return (
+        f"params and metadata have {size} bytes; beside {calls - 1} other calls they may have {most}"
+        if size > most
+        else ""
+    )
+
+
 def _is_agent(call: PlannedCall) -> bool:
     return call.target is not None and call.target.kind == "agent"
 
@@ -103,14 +122,13 @@ def _request(state: RunState, call: PlannedCall, target: Target, terms: AgentTer
 def params_of(state: RunState, terms: AgentTerms, args: Json) -> Json:
     """The params of another agent: what the model says, what is always the same, and what is this run's own."""
     own: Any = state.request.params if state.request else None
-    given: Json = own if isinstance(own, dict) else {}
+    given = cast("Json", own) if isinstance(own, dict) else {}
     return args | terms.params | {name: given[name] for name in terms.inherit if name in given}
 
 
 async def _outcome(state: RunState, call: PlannedCall, target: Target, asked: Json, below: Below) -> CallOutcome:
     try:
-        below.began = True
-        raw = await run_child(state, call, WORKFLOW_TYPE, [asked], task_queue=target.task_queue)
+        raw = await _started(state, call, target, asked, below)
         result = RunResult.model_validate(read(raw))
     except GivenUp:
         return stopped(call, begun=True)
@@ -124,12 +142,33 @@ async def _outcome(state: RunState, call: PlannedCall, target: Target, asked: Js
     return await outcome_of_result(state, call, RawValue(workflow.payload_converter().to_payload(result.output)))
 
 
+async def _started(state: RunState, call: PlannedCall, target: Target, asked: Json, below: Below) -> RawValue:
+    """Start the run and wait for its end. One of its id that is open is what this run has started before it was reset,
+    which Temporal neither ends nor gives back: it is cancelled first, since nobody would hear its answer."""
+    state.activities += 1  # between two tries, too, the run can't continue as new
+    try:
+        for pause in (*PAUSES, None):
+            below.began = True
+            try:
+                return await run_child(
+                    state, call, WORKFLOW_TYPE, [asked], task_queue=target.task_queue, reuse=ALLOW_DUPLICATE
+                )
+            except WorkflowAlreadyStartedError:
+                below.began = False
+                if pause is None:
+                    raise
+            await workflow.get_external_workflow_handle(below.run).cancel()
+            await workflow.sleep(pause)
+        raise AssertionError("the last try returns or raises")
+    finally:
+        state.activities -= 1
+
+
 def _failed(call: PlannedCall, target: Target, failure: FailureError, below: Below) -> CallOutcome:
     """The outcome of a run that has no result."""
     cause = failure.cause or failure
     if isinstance(failure, WorkflowAlreadyStartedError):
-        below.began = False
-        return told(call, "failed", f"{NOT_MADE}: a run {below.id!r} is open already.")
+        return told(call, "failed", f"{NOT_MADE}: a run {below.run!r} is open already, and doesn't end.")
     if isinstance(cause, CancelledError):
         return told(call, "cancelled", f"The run of {target.name!r} was cancelled.")
     if isinstance(cause, ApplicationError):

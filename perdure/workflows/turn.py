@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
@@ -21,7 +20,6 @@ with workflow.unsafe.imports_passed_through():
         Step,
         bounded_details,
         cut,
-        payload_size,
         told,
     )
     from perdure.errors import InternalError, LimitExceeded
@@ -37,10 +35,10 @@ with workflow.unsafe.imports_passed_through():
         rollover,
         turns,
     )
+    from perdure.workflows.answers import chunks, outcome_entry
     from perdure.workflows.cancelling import cancelled, raise_if_cancelled
     from perdure.workflows.retries import next_retries
     from perdure.workflows.schedule import segments
-    from perdure.workflows.sizes import MAX_ENTRY
     from perdure.workflows.state import RunState, StepInProgress
     from perdure.workflows.waiting import asked_by_tool, decided_call, resumed_call
 
@@ -209,46 +207,20 @@ def _record(state: RunState, step: Step, answers: Answers) -> None:
     parts = [*step.parts, *settlement.parts]
     done = {outcome.key for outcome in outcomes}
     every = [*outcomes, *(_not_begun(call) for call in step.calls if call.key not in done)]
-    rows = [("parts", part) for part in parts] + [("outcomes", _outcome_entry(outcome)) for outcome in every]
+    rows = [("parts", part) for part in parts] + [("outcomes", outcome_entry(outcome)) for outcome in every]
     if not settlement.parts:
         rows += [("outcomes", {**output, "kind": "cancelled", "text": UNSETTLED}) for output in step.outputs]
     if not rows:
         return
-    chunks = _chunks(rows)
-    for chunk in chunks:
+    every_chunk = chunks(rows)
+    for chunk in every_chunk:
         entry: Json = {"kind": "outcomes", "step": state.step, "at": workflow.now().isoformat()}
         for name, row in chunk:
             entry.setdefault(name, []).append(row)
-        if chunk is not chunks[-1]:
+        if chunk is not every_chunk[-1]:
             entry["more"] = True
         state.transcript.append(entry)
     handoff.apply(state, step, outcomes)
-
-
-def _chunks(rows: list[tuple[str, Json]]) -> list[list[tuple[str, Json]]]:
-    """The answers of a step, in as many entries as a page of the query `transcript` needs them to be."""
-    chunks: list[list[tuple[str, Json]]] = [[]]
-    used = 0
-    for row in rows:
-        size = payload_size(row[1])
-        if chunks[-1] and used + size > MAX_ENTRY:
-            chunks.append([])
-            used = 0
-        chunks[-1].append(row)
-        used += size
-    return chunks
-
-
-def _outcome_entry(outcome: CallOutcome) -> Json:
-    row: dict[str, Any] = {
-        "key": outcome.key,
-        "tool_call_id": outcome.tool_call_id,
-        "tool": outcome.tool,
-        "kind": outcome.kind,
-    }
-    if outcome.parts:
-        return row | {"parts": outcome.parts}
-    return row | ({"content": outcome.result[0]} if outcome.result else {"text": outcome.text})
 
 
 def failure_of(fault: Fault) -> ApplicationError:

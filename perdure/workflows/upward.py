@@ -1,10 +1,10 @@
 """What a run tells the one that started it: what waits in it, what it has used, and why it failed.
 
 By a signal where what waits has changed: the one way that lets whoever looks at the run above see it, by any client and
-in the Web UI, and that keeps the clocks of the run above right. It costs six events in the run above and five here, a
+in the Web UI, and that keeps the clocks of the run above right. It costs about five events in each of the two runs, a
 few hundred bytes beside the rows, and nothing while nothing changes. Changes that come while one is being told are told
-together. What a run has used comes with its result or failure, and with a signal where it is cancelled, since
-Temporal carries nothing of a workflow that ends so.
+together. What a run has used comes with its result or failure, and with a signal where it is cancelled, since Temporal
+carries nothing of a workflow that ends so.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ REPORT = "report"
 MAX_ROWS = 20
 MAX_ARGS = 500
 """Bytes of the arguments, and of the metadata, of a row: the run itself shows them whole."""
+MAX_NAMES = 20
+"""Approvers and votes of a row."""
 USED = "perdure_usage"
 """The key of the usage in the last detail of the failure of a run that another one started."""
 
@@ -47,6 +49,7 @@ def _short(row: Json) -> Json:
         size = payload_size(row.get(name))
         if size > MAX_ARGS:
             more[name] = {"left_out": f"{size} bytes: the run {row['workflow_id']!r} shows them"}
+    more |= {name: row[name][:MAX_NAMES] for name in ("approvers", "votes") if name in row}
     return row | more
 
 

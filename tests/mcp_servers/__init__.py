@@ -37,13 +37,24 @@ class Shop:
 
     def server(self, **options: Any) -> MCPServer:
         """A toolset for it."""
-        return MCPServer(self.source, id="shop", **{"connect_timeout": 60.0, **options})
+        options.setdefault("connect_timeout", 60.0)
+        return MCPServer(options.pop("source", self.source), id="shop", **options)
 
     def source(self) -> Any:
         """Where it is, made anew for each connection."""
         if self.kind == "http":
             return f"http://127.0.0.1:{self.port}/mcp"
-        return StdioTransport(sys.executable, [str(SCRIPT), "stdio", str(self.journal)])
+        return StdioTransport(sys.executable, [str(self.script), "stdio", str(self.journal)])
+
+    @property
+    def script(self) -> Path:
+        """The server's program, which is there once it was started first."""
+        return self.journal.with_name("shop.py")
+
+    @property
+    def pid(self) -> int:
+        """The process id of the server that was started last."""
+        return int(next(line for line in reversed(self.lines) if line.startswith("start ")).split()[1])
 
     def with_handshake(self) -> Any:
         """A client that speaks the older protocol, which has sessions and tells of changes by itself."""
@@ -65,24 +76,25 @@ class Shop:
         return self.journal.read_text().splitlines()
 
     async def start(self) -> None:
-        """Start the HTTP server, which nobody else does; one over stdio is started by who connects."""
+        """Start the HTTP server, which nobody else does; one over stdio is started by who connects, from now on."""
+        self.script.write_text(SCRIPT.read_text())
         if self.kind == "http":
-            arguments = (sys.executable, str(SCRIPT), "http", str(self.journal), str(self.port))
+            arguments = (sys.executable, str(self.script), "http", str(self.journal), str(self.port))
             self.process = await asyncio.create_subprocess_exec(*arguments)
             await until(lambda: listens(self.port), seconds=60)
 
     async def kill(self) -> None:
         """Kill the server that was started last, and wait until it is gone."""
-        pid = int(next(line for line in reversed(self.lines) if line.startswith("start ")).split()[1])
+        pid = self.pid
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
         if self.process is not None:
             await self.process.wait()
             self.process = None
-        await until(lambda: not _lives(pid))
+        await until(lambda: not lives(pid))
 
 
-def _lives(pid: int) -> bool:
+def lives(pid: int) -> bool:
     """Whether the process runs; one that has ended and that nobody has waited for doesn't."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
@@ -91,12 +103,13 @@ def _lives(pid: int) -> bool:
 
 
 @asynccontextmanager
-async def opened(kind: Kind, folder: Path) -> AsyncGenerator[Shop]:
-    """A server that is there while the block runs."""
+async def opened(kind: Kind, folder: Path, *, started: bool = True) -> AsyncGenerator[Shop]:
+    """A server that is there while the block runs, or once it is started in it."""
     journal = folder / "journal.txt"
     journal.touch()
     shop = Shop(kind, journal)
-    await shop.start()
+    if started:
+        await shop.start()
     try:
         yield shop
     finally:

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from mcp.server.mcpserver import Context, MCPServer
-from mcp_types import ToolAnnotations
+from mcp_types import SamplingMessage, TextContent, ToolAnnotations
 from pydantic import BaseModel
 
 shop = MCPServer("shop", instructions="Prices are in cents.", log_level="ERROR")
@@ -115,6 +115,14 @@ async def ask(ctx: Context) -> str:
     """Asks the user in the middle of the call."""
     answer = await ctx.elicit("Your name?", Name)
     return f"asked: {answer}"
+
+
+@shop.tool()
+async def sample(ctx: Context) -> str:
+    """Asks the client for a model request in the middle of the call."""
+    message = SamplingMessage(role="user", content=TextContent(type="text", text="Say hi."))
+    answer = await ctx.session.create_message([message], max_tokens=5)  # pyright: ignore[reportDeprecated]
+    return f"sampled: {answer}"
 
 
 if __name__ == "__main__":

@@ -1,0 +1,107 @@
+"""`apply_patch`: changes of a file as a V4A diff, which names no line numbers, as OpenAI's models are trained to make.
+
+The diffs are read by OpenAI's own library (extra `openai-agents`). Files are reached by `folder`, as in `workspace`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Literal
+
+from agents.apply_diff import apply_diff
+from pydantic_ai import FunctionToolset, RunContext
+from pydantic_ai.exceptions import ToolFailed
+
+from perdure.context import current_call
+from perdure.toolsets.folder import Folder
+from perdure.toolsets.workspace import Root, encoded, folder, text_of, within
+
+Operation = Literal["create_file", "update_file", "delete_file"]
+SIGNS = {"+": "-", "-": "+"}
+
+
+def patching(root: Root, *, id: str = "apply_patch", gated: bool = True) -> FunctionToolset[Any]:
+    """A toolset of `apply_patch`. `root` and `gated` mean what they mean to `workspace`."""
+    if not callable(root):
+        Folder(root)
+    tools: FunctionToolset[Any] = FunctionToolset(id=id)
+
+    @tools.tool(sequential=True, requires_approval=gated)
+    def apply_patch(  # pyright: ignore[reportUnusedFunction]
+        ctx: RunContext[Any], type: Operation, path: str, diff: str = ""
+    ) -> str:
+        """Create, update or delete one text file.
+
+        Args:
+            type: What to do.
+            path: The file, relative to the root folder.
+            diff: A V4A diff without the lines "*** Begin Patch" and "*** Update File". To update: sections that begin
+                with "@@", optionally followed by a line of the file before the change, with a few unchanged lines after
+                " ", removed ones after "-" and added ones after "+". To create: every line after "+".
+        """
+        return within(lambda: _apply(folder(root, ctx), type, path, diff))
+
+    return tools
+
+
+def _apply(files: Folder, type: Operation, path: str, diff: str) -> str:
+    match type:
+        case "create_file":
+            return _create(files, path, diff)
+        case "update_file":
+            return _update(files, path, diff)
+        case "delete_file":
+            return f"{path}: {'deleted' if files.delete(path) else 'was not there'}"
+
+
+def _create(files: Folder, path: str, diff: str) -> str:
+    data = encoded(_applied("", diff, create=True))
+    written = files.write(path, data, new=True)
+    return f"{path}: {written}"
+
+
+def _update(files: Folder, path: str, diff: str) -> str:
+    """Made once for one call, however often its activity runs: the new content carries the call's idempotency key."""
+    held = files.read(path)
+    key, attempt = _call()
+    marks = files.marks(path)
+    if key in (marks or []):
+        return f"{path}: had been changed so already"
+    if marks is None and attempt > 1:
+        raise ToolFailed(f"Whether an earlier attempt has changed {path!r} can't be told: read it.")
+    before = text_of(held, path)
+    try:
+        after = _applied(before, diff)
+    except ToolFailed:
+        if _has(before, diff):
+            return f"{path}: had been changed so already"
+        raise
+    return f"{path}: {files.write(path, encoded(after), expected=held, mark=key)}"
+
+
+def _applied(text: str, diff: str, *, create: bool = False) -> str:
+    try:
+        return apply_diff(text, diff, mode="create" if create else "default")
+    except ValueError as error:
+        raise ToolFailed(f"The diff doesn't fit: {str(error)[:500]}") from None
+
+
+def _has(text: str, diff: str) -> bool:
+    """Whether the diff, applied to some text, makes this one: it can be taken back, and then applied again."""
+    try:
+        return apply_diff(apply_diff(text, _inverse(diff)), diff) == text
+    except ValueError:
+        return False
+
+
+def _inverse(diff: str) -> str:
+    return re.sub(r"^[+-]", lambda sign: SIGNS[sign.group()], diff, flags=re.M)
+
+
+def _call() -> tuple[str, int]:
+    """The key and the attempt of the call; none in a plain `agent.run`."""
+    try:
+        call = current_call()
+    except LookupError:
+        return "", 1
+    return call.idempotency_key, call.attempt

@@ -1,0 +1,240 @@
+"""Files under a root folder, and nowhere else, whatever a path says and whoever changes the folder meanwhile.
+
+A path is walked one name at a time from the root's open descriptor, each name opened without following links, so that
+what was checked is what is used: no path is looked up a second time. Links are refused, not followed. POSIX.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+from perdure.errors import DeclarationError
+from perdure.toolsets.marks import keep_marks, marks_of
+
+MAX_FILE = 10_000_000
+"""Bytes of a file that is read or written."""
+Written = Literal["created", "changed", "unchanged"]
+_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+_FILE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+
+
+class FolderError(Exception):
+    """What was asked isn't there, isn't a plain file, or isn't under the root. The text is for the model."""
+
+
+class Folder:
+    """The files under `root`. The root itself is trusted, links in its own path are followed.
+
+    Raises `FolderError` for what is wrong with a path, and `OSError` where the root is gone or the disk fails.
+    """
+
+    def __init__(self, root: str | Path) -> None:
+        if os.open not in os.supports_dir_fd or not hasattr(os, "O_NOFOLLOW"):
+            raise DeclarationError("a root folder needs a POSIX system: this one can't open files relative to a folder")
+        self.root = Path(root).expanduser().absolute()
+
+    def read(self, path: str) -> bytes:
+        """The content of a plain file."""
+        with self._parent(path) as (parent, name):
+            return _content(parent, name, path)
+
+    def marks(self, path: str) -> list[str] | None:
+        """The marks of the latest writes of a file; `None` where this disk keeps none."""
+        with self._parent(path) as (parent, name):
+            return _marks(parent, name, path)
+
+    def write(
+        self, path: str, data: bytes, *, expected: bytes | None = None, new: bool = False, mark: str = ""
+    ) -> Written:
+        """Put `data` in place of a file at once, readers see the old or the new; makes the folders it lies in.
+
+        `expected` is what the file has to hold until then; a `new` one must not be there with other content. A link at
+        its place is refused. `mark` comes with the content, as an extended attribute, where the disk keeps such.
+        """
+        if len(data) > MAX_FILE:
+            raise FolderError(f"{path!r} would have {len(data)} bytes; a file may have {MAX_FILE}")
+        with self._parent(path, create=True) as (parent, name):
+            with _locked(parent):
+                mode = _mode(parent, name, path)
+                current = None if mode is None else _content(parent, name, path)
+                if expected is not None and current != expected:
+                    raise FolderError(f"{path!r} has changed meanwhile: read it again")
+                if current == data:
+                    return "unchanged"
+                if new and current is not None:
+                    raise FolderError(f"{path!r} is there already, with other content")
+                marks = ([] if mode is None else _marks(parent, name, path)) or []
+                _replace(parent, name, data, 0o644 if mode is None else stat.S_IMODE(mode), [*marks, mark])
+                return "created" if mode is None else "changed"
+
+    def delete(self, path: str) -> bool:
+        """Remove a plain file. False where there is none."""
+        with self._parent(path) as (parent, name):
+            with _locked(parent):
+                if _mode(parent, name, path) is None:
+                    return False
+                os.unlink(name, dir_fd=parent)
+                return True
+
+    def names(self, path: str = ".") -> list[str]:
+        """What is in a folder, sorted: folders end with `/`, links with `@`."""
+        with self._folder(_parts(path), path) as folder, os.scandir(folder) as found:
+            return sorted(f"{entry.name}{_mark(entry)}".encode(errors="replace").decode() for entry in found)
+
+    @contextmanager
+    def _parent(self, path: str, *, create: bool = False) -> Generator[tuple[int, str]]:
+        """The open folder that a file lies in, and the file's name."""
+        *folders, name = _parts(path) or [""]
+        if not name:
+            raise FolderError(f"{path!r} is the root folder, not a file")
+        with self._folder(folders, path, create=create) as folder:
+            yield folder, name
+
+    @contextmanager
+    def _folder(self, names: list[str], path: str, *, create: bool = False) -> Generator[int]:
+        current = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            for name in names:
+                inner = _enter(current, name, path, create)
+                os.close(current)
+                current = inner
+            yield current
+        finally:
+            os.close(current)
+
+
+def _parts(path: str) -> list[str]:
+    """The names a path consists of. Raises `FolderError` for one that could lead out."""
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    if path.startswith(("/", "~")) or ".." in parts or "\0" in path or not _encodes(path):
+        raise FolderError(f"{path!r} must be relative to the root folder, without '..'")
+    return parts
+
+
+def _encodes(path: str) -> bool:
+    try:
+        return bool(path.encode()) or not path
+    except UnicodeEncodeError:
+        return False
+
+
+def _enter(folder: int, name: str, path: str, create: bool) -> int:
+    try:
+        return os.open(name, _FOLDER, dir_fd=folder)
+    except FileNotFoundError:
+        if not create:
+            raise FolderError(f"there is no {path!r}") from None
+    except OSError as error:
+        raise _refusal(error, path, name) from None
+    try:
+        os.mkdir(name, 0o755, dir_fd=folder)
+    except FileExistsError:
+        pass  # somebody was faster; what it is shows when it is opened
+    except OSError as error:
+        raise _refusal(error, path, name) from None
+    try:
+        return os.open(name, _FOLDER, dir_fd=folder)
+    except OSError as error:
+        raise _refusal(error, path, name) from None
+
+
+def _opened(parent: int, name: str, path: str) -> int:
+    """The descriptor of a plain file, to be read."""
+    try:
+        opened = os.open(name, os.O_RDONLY | _FILE, dir_fd=parent)
+    except OSError as error:
+        raise _refusal(error, path, name) from None
+    if not stat.S_ISREG(os.fstat(opened).st_mode):  # a folder, pipe or device
+        os.close(opened)
+        raise FolderError(f"{path!r} isn't a plain file")
+    return opened
+
+
+def _marks(parent: int, name: str, path: str) -> list[str] | None:
+    opened = _opened(parent, name, path)
+    try:
+        return marks_of(opened)
+    finally:
+        os.close(opened)
+
+
+def _content(parent: int, name: str, path: str) -> bytes:
+    with os.fdopen(_opened(parent, name, path), "rb") as file:
+        data = file.read(MAX_FILE + 1)
+    if len(data) > MAX_FILE:
+        raise FolderError(f"{path!r} has more than {MAX_FILE} bytes")
+    return data
+
+
+def _mode(parent: int, name: str, path: str) -> int | None:
+    """The mode of a plain file; `None` where there is none."""
+    try:
+        mode = os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _refusal(error, path, name) from None
+    if not stat.S_ISREG(mode):
+        raise FolderError(f"{path!r} isn't a plain file")
+    return mode
+
+
+def _replace(parent: int, name: str, data: bytes, mode: int, marks: list[str]) -> None:
+    """Write a new file beside the old one and rename it: a rename follows no link."""
+    beside = f".perdure-{secrets.token_hex(8)}.tmp"
+    opened = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE, 0o600, dir_fd=parent)
+    try:
+        with os.fdopen(opened, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fchmod(opened, mode)
+            keep_marks(opened, marks)
+            os.fsync(opened)
+        os.rename(beside, name, src_dir_fd=parent, dst_dir_fd=parent)
+    except BaseException:
+        os.unlink(beside, dir_fd=parent)
+        raise
+    os.fsync(parent)
+
+
+@contextmanager
+def _locked(folder: int) -> Generator[None]:
+    """One writer at a time in a folder, over all processes of this machine that go this way."""
+    import fcntl
+
+    fcntl.flock(folder, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        fcntl.flock(folder, fcntl.LOCK_UN)
+
+
+def _mark(entry: os.DirEntry[str]) -> str:
+    if entry.is_symlink():
+        return "@"
+    return "/" if entry.is_dir(follow_symlinks=False) else ""
+
+
+def _refusal(error: OSError, path: str, name: str) -> FolderError:
+    match error.errno:
+        case errno.ENOENT:
+            return FolderError(f"there is no {path!r}")
+        case errno.ELOOP:
+            return FolderError(f"{path!r}: {name!r} is a link, and links aren't followed")
+        case errno.ENOTDIR:
+            return FolderError(f"{path!r}: {name!r} isn't a folder, or is a link, and links aren't followed")
+        case errno.EISDIR:
+            return FolderError(f"{path!r} is a folder")
+        case errno.ENAMETOOLONG:
+            return FolderError(f"{path[:100]!r}… is too long a name")
+        case errno.EACCES | errno.EPERM | errno.ENXIO:
+            return FolderError(f"{path!r} may not be opened")
+        case _:
+            raise error

@@ -1,0 +1,186 @@
+"""`workspace`: tools for the files under a root folder, and for shell commands that start there.
+
+The file tools can't leave the folder (`folder`). A command can: it runs as the worker's user and reaches whatever that
+user may. So it asks a person by default, and belongs into a container. See docs/workspace.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+from pydantic_ai import FunctionToolset, RunContext
+from pydantic_ai.exceptions import ToolFailed
+from pydantic_ai.workspaces import LocalWorkspaceBackend, WorkspaceOutputLimitError, WorkspaceTimeoutError
+
+from perdure.errors import DeclarationError
+from perdure.toolsets.folder import Folder, FolderError
+
+Root = str | Path | Callable[[RunContext[Any]], str | Path]
+"""A folder, or a function that gives the folder of a run."""
+T = TypeVar("T")
+MAX_COMMAND = 100_000
+"""Bytes; Linux takes no argument of a program over 128 KiB."""
+MAX_LINES = 2_000
+MAX_NAMES = 1_000
+
+
+class CommandResult(BaseModel):
+    """What a command that has ended left."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+
+
+def workspace(
+    root: Root,
+    *,
+    id: str = "workspace",
+    shell: bool = True,
+    gated: bool = True,
+    timeout: float = 120.0,
+    max_output: int = 50_000,
+    env: Mapping[str, str] | None = None,
+) -> FunctionToolset[Any]:
+    """A toolset of `list_files`, `read_file`, `write_file` and `run_command`. POSIX.
+
+    Args:
+        root: the folder, on the disk of each worker that runs the tools; it has to be there. Or a function of the run
+            context that gives it, for a folder of each run.
+        id: of the toolset; wire format.
+        shell: `False` leaves `run_command` out: then nothing outside of the folder can be reached.
+        gated: whether a person has to let each `write_file` and `run_command` run. `False` where a `ToolPolicy` says so
+            itself, or the worker is a sandbox.
+        timeout: seconds a command may take; then it is killed with its process group.
+        max_output: characters of a file, of each output of a command: more is cut out of the middle.
+        env: further variables of commands. Of the worker's own they get `PATH` and the locale; `HOME` is the root.
+
+    Raises:
+        DeclarationError: for a system without POSIX, or a time or size that is none.
+    """
+    if not timeout > 0 or max_output < 100:
+        raise DeclarationError(f"timeout={timeout!r} must be more than 0, and max_output={max_output!r} at least 100")
+    if not callable(root):
+        Folder(root)
+    tools: FunctionToolset[Any] = FunctionToolset(id=id)
+    _add_readers(tools, root, max_output)
+    _add_writer(tools, root, gated)
+    if shell:
+        _add_shell(tools, root, gated, timeout, max_output, dict(env or {}))
+    return tools
+
+
+def _add_readers(tools: FunctionToolset[Any], root: Root, most: int) -> None:
+    @tools.tool
+    def list_files(ctx: RunContext[Any], path: str = ".") -> str:  # pyright: ignore[reportUnusedFunction]
+        """List a folder. Names of folders end with "/", of links, which can't be followed, with "@".
+
+        Args:
+            path: The folder, relative to the root folder.
+        """
+        names = within(lambda: folder(root, ctx).names(path))
+        more = f"\n[{len(names) - MAX_NAMES} more are left out]" if len(names) > MAX_NAMES else ""
+        return "\n".join(names[:MAX_NAMES]) + more if names else "[the folder is empty]"
+
+    @tools.tool
+    def read_file(  # pyright: ignore[reportUnusedFunction]
+        ctx: RunContext[Any], path: str, start: int = 1, lines: int = 500
+    ) -> str:
+        """Read lines of a text file.
+
+        Args:
+            path: The file, relative to the root folder.
+            start: The first line to read, counted from 1.
+            lines: How many lines to read, at most 2,000.
+        """
+        every = text_of(within(lambda: folder(root, ctx).read(path)), path).splitlines(keepends=True)
+        first = max(1, start) - 1
+        page = every[first : first + min(max(1, lines), MAX_LINES)]
+        end = first + len(page)
+        about = f"[lines {first + 1} to {end} of {len(every)}]\n" if first or end < len(every) else ""
+        return about + bounded("".join(page), most)
+
+
+def _add_writer(tools: FunctionToolset[Any], root: Root, gated: bool) -> None:
+    @tools.tool(sequential=True, requires_approval=gated)
+    def write_file(ctx: RunContext[Any], path: str, text: str) -> str:  # pyright: ignore[reportUnusedFunction]
+        """Write a text file, in place of what it held. Folders that are missing are made.
+
+        Args:
+            path: The file, relative to the root folder.
+            text: All that the file will hold.
+        """
+        return f"{path}: {within(lambda: folder(root, ctx).write(path, encoded(text)))}"
+
+
+def _add_shell(
+    tools: FunctionToolset[Any], root: Root, gated: bool, timeout: float, most: int, env: Mapping[str, str]
+) -> None:
+    @tools.tool(sequential=True, requires_approval=gated)
+    async def run_command(  # pyright: ignore[reportUnusedFunction]
+        ctx: RunContext[Any], command: str
+    ) -> CommandResult:
+        """Run a shell command in the root folder. It gets no input, and is killed when its time is over.
+
+        Args:
+            command: The command, for `/bin/sh -c`.
+        """
+        if "\0" in command or len(encoded(command)) > MAX_COMMAND:
+            raise ToolFailed(
+                f"A command may have {MAX_COMMAND} bytes and no null character. Write a script and run it."
+            )
+        here = folder(root, ctx).root
+        local = LocalWorkspaceBackend(here, env={"HOME": str(here), **env})
+        try:
+            done = await local.run(command, shell=True, timeout=timeout)
+        except WorkspaceTimeoutError as error:
+            raise _ended(f"The command didn't end within {timeout:g} s and was killed.", error, most) from None
+        except WorkspaceOutputLimitError as error:
+            raise _ended("The command put out more than 10 MB and was killed.", error, most) from None
+        return CommandResult(
+            exit_code=done.exit_code, stdout=bounded(done.stdout, most), stderr=bounded(done.stderr, most)
+        )
+
+
+def _ended(why: str, error: WorkspaceTimeoutError | WorkspaceOutputLimitError, most: int) -> ToolFailed:
+    return ToolFailed(f"{why}\nstdout: {bounded(error.stdout, most)}\nstderr: {bounded(error.stderr, most)}")
+
+
+def folder(root: Root, ctx: RunContext[Any]) -> Folder:
+    """The folder of this run."""
+    return Folder(root(ctx) if callable(root) else root)
+
+
+def within(act: Callable[[], T]) -> T:
+    """What `act` returns. What is wrong with a path is told to the model."""
+    try:
+        return act()
+    except FolderError as error:
+        raise ToolFailed(f"{error}.") from None
+
+
+def text_of(data: bytes, path: str) -> str:
+    """A file as text. Raises `ToolFailed` for one that isn't."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise ToolFailed(f"{path!r} isn't text in UTF-8.") from None
+
+
+def encoded(text: str) -> bytes:
+    """Text as a file has it. Raises `ToolFailed` for half a character."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise ToolFailed("The text isn't valid Unicode.") from None
+
+
+def bounded(text: str, most: int) -> str:
+    """The beginning and the end of a text that has more than `most` characters."""
+    if len(text) <= most:
+        return text
+    head = most // 2
+    return f"{text[:head]}\n[… {len(text) - most} characters are left out here …]\n{text[len(text) - (most - head) :]}"
