@@ -11,7 +11,7 @@ from functools import partial, update_wrapper
 from typing import Annotated, Any
 
 import pytest
-from pydantic import AliasPath, BaseModel, ConfigDict, Field, InstanceOf, RootModel, SecretStr
+from pydantic import BaseModel, ConfigDict, Field, InstanceOf, SecretStr
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
 from pydantic_ai import Agent, FunctionToolset, RunContext
 from pydantic_ai.messages import ToolReturn
@@ -20,8 +20,6 @@ from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import ExternalToolset
 
 from perdure import App, DeclarationError, DurableAgent, ToolPolicy
-from perdure.toolsets.contract import ToolContract
-from perdure.toolsets.contract_toolset import ContractToolset
 
 Lock = type(threading.Lock())
 
@@ -193,55 +191,25 @@ def test_names_are_unique_across_toolsets_with_pydantic_ais_hint() -> None:
     App(agents=[make(TestModel(), name="small", toolsets=[first, second.prefixed("b")])])
 
 
+def test_one_of_two_tools_of_a_name_may_be_shown_at_a_time() -> None:
+    tools = FunctionToolset([look], id="first")
+    make: Any = Agent
+    halves = [tools.filtered(lambda ctx, _: bool(ctx.deps)), FunctionToolset([look], id="second").filtered(_no_deps)]
+    App(agents=[make(TestModel(), name="small", toolsets=halves)])
+    prepared: FunctionToolset[Any] = FunctionToolset(id="third")
+    prepared.add_function(look, prepare=_hidden)
+    App(agents=[make(TestModel(), name="small", toolsets=[tools, prepared])])
+
+
+def _hidden(ctx: RunContext[Any], definition: ToolDefinition) -> None:
+    """Leaves the tool out."""
+
+
+def _no_deps(ctx: RunContext[Any], definition: ToolDefinition) -> bool:
+    return not ctx.deps
+
+
 def test_a_policy_that_never_applies_is_refused() -> None:
     with pytest.raises(DeclarationError, match=r"policy 'lo\*' never applies: \['look'\] have \['l\*'\]"):
         declared(look, policies={"l*": ToolPolicy(), "lo*": ToolPolicy(effect="safe")})
     declared(look, bare, policies={"look": ToolPolicy(), "*": ToolPolicy(effect="safe")})
-
-
-def contracted(**options: Any) -> ToolContract:
-    """A contract, with something else in it."""
-    make: Any = ToolContract
-    return make(**{"name": "look", "description": "Look.", "input_model": Small, "output_model": Small, **options})
-
-
-def test_a_policy_does_not_say_what_a_contract_says() -> None:
-    toolset = ContractToolset(id="c")
-    toolset.external(contracted())
-    with pytest.raises(DeclarationError, match="policy 'look': result=… is for tools without a contract"):
-        declared(toolset, policies={"look": ToolPolicy(result=Small)})
-
-
-class Path(BaseModel):
-    n: int = Field(validation_alias=AliasPath("a", 0))
-
-
-class Secret(BaseModel):
-    key: SecretStr
-
-
-class Listed(RootModel[list[int]]):
-    pass
-
-
-CONTRACTS: list[tuple[dict[str, Any], str]] = [
-    ({"name": "look-up"}, "'look-up' must be an identifier"),
-    ({"name": "class"}, "no keyword of Python"),
-    ({"name": "x" * 65}, "at most 64"),
-    ({"name": "größe"}, "ASCII"),
-    ({"description": " "}, "contract 'look': it has no description"),
-    ({"input_model": int}, "must be a BaseModel with a field an argument"),
-    ({"input_model": Listed}, "must be a BaseModel"),
-    ({"input_model": Secret}, "the argument 'key' is write-only"),
-    ({"input_model": Path}, "Path.n is written under another name"),
-    ({"input_model": Left}, "Left.gone is excluded"),
-    ({"input_model": Locked}, "contract 'look': input_model: Locked can't be written as JSON"),
-    ({"output_model": io.TextIOWrapper}, "contract 'look': output_model: TextIOWrapper can be read once only"),
-    ({"output_model": Lock}, "contract 'look': output_model: lock can't be written as JSON"),
-]
-
-
-@pytest.mark.parametrize(("options", "message"), CONTRACTS, ids=[row[1][:30] for row in CONTRACTS])
-def test_s3_06_a_contract_that_cannot_be_kept_is_refused(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(DeclarationError, match=message):
-        contracted(**options)

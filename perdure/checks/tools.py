@@ -10,7 +10,18 @@ from typing import Any, cast, get_args, get_origin
 from pydantic_ai import RunContext
 from pydantic_ai.messages import ToolReturn
 from pydantic_ai.tools import Tool
-from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, ExternalToolset, FunctionToolset, WrapperToolset
+from pydantic_ai.toolsets import (
+    AbstractToolset,
+    ApprovalRequiredToolset,
+    CombinedToolset,
+    ExternalToolset,
+    FunctionToolset,
+    IncludeReturnSchemasToolset,
+    PrefixedToolset,
+    RenamedToolset,
+    SetMetadataToolset,
+    WrapperToolset,
+)
 
 from perdure.agent import DurableAgent
 from perdure.checks.known import Shown, every, shown
@@ -20,6 +31,8 @@ from perdure.schemas import check_schema
 from perdure.toolsets.contract_toolset import ContractToolset
 from perdure.toolsets.json_types import hints_of, lost_in, name_of, read_once, schema_of, write_only
 
+KEEPING = (PrefixedToolset, RenamedToolset, ApprovalRequiredToolset, IncludeReturnSchemasToolset, SetMetadataToolset)
+"""Wrappers that leave out no tool."""
 TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """What every provider accepts as the name of a tool."""
 
@@ -107,13 +120,24 @@ def _check_names(durable: DurableAgent, known: Shown, where: str) -> None:
             raise DeclarationError(f"{where}: the tool name {name!r} is not 1 to 64 of A-Z, a-z, 0-9, _ and -")
     taken: dict[str, AbstractToolset[Any]] = {}
     for toolset in durable.agent.toolsets:
-        for name, _, owner in shown(toolset) or []:
+        for name, _, owner in shown(toolset) or [] if _always_shows(toolset) else []:
             if name in taken:
                 raise DeclarationError(
                     f"{where}: {owner.label} and {taken[name].label} both have a tool {name!r}. "
                     f"{toolset.tool_name_conflict_hint}"
                 )
             taken[name] = owner
+
+
+def _always_shows(toolset: AbstractToolset[Any]) -> bool:
+    """Whether a toolset shows its tools in every run: what filters or prepares them may leave out one of two."""
+    parts = list(every(toolset))
+    prepared = (tool.prepare for part in parts if isinstance(part, FunctionToolset) for tool in _tools(part))
+    return not any(prepared) and all(type(part) in KEEPING or not isinstance(part, WrapperToolset) for part in parts)
+
+
+def _tools(toolset: FunctionToolset[Any]) -> list[Tool[Any]]:
+    return list(toolset.tools.values())
 
 
 def _check_description(what: str, description: str | None, schema: Json) -> None:

@@ -75,7 +75,7 @@ class ContractToolset(FunctionToolset[Any]):
         """
         schema = contract.output_schema
 
-        def wait(ctx: RunContext[Any], **args: Any) -> None:
+        def wait(ctx: RunContext[Any], /, **args: Any) -> None:
             raise CallDeferred(metadata={"result_schema": schema})
 
         self._add(contract, _never, options, validator=wait)
