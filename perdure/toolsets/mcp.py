@@ -12,6 +12,7 @@ import logging
 import math
 import re
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from datetime import timedelta
 from time import monotonic
@@ -146,14 +147,15 @@ class MCPServer(AbstractToolset[Any]):
         """Make the call on a connection that has answered just before. Raises `ServerUnreachable` where there is none
         (then nothing ran), `AnswerLost`, and what `MCPToolset` raises for an error that the server answers with."""
         try:
-            async with (await self._for_call()).using() as toolset:
+            async with await self._for_call() as toolset:
                 return await toolset.call_tool(name, tool_args, ctx, tool)
         except (ModelRetry, ToolFailed) as answer:
             await self._explain(name, ctx, answer)
 
-    async def _for_call(self) -> Connection:
-        held = binding() if self.per_run else None
-        return self._connection if held is None else await self._sessions.of_this_run(held)
+    async def _for_call(self) -> AbstractAsyncContextManager[MCPToolset[Any]]:
+        if self.per_run and (held := binding()) is not None:
+            return await self._sessions.of_this_run(held)
+        return self._connection.using(await self._connection.ready())
 
     async def _explain(self, name: str, ctx: RunContext[Any], answer: ModelRetry | ToolFailed) -> NoReturn:
         """Raise what the model is told of an error: of some the server's own words say too little."""
@@ -186,7 +188,8 @@ class MCPServer(AbstractToolset[Any]):
 
     async def _list(self, ctx: RunContext[Any]) -> dict[str, ToolDefinition]:
         try:
-            async with self._connection.using() as toolset, asyncio.timeout(self._seconds):
+            ready = await self._connection.ready()
+            async with self._connection.using(ready) as toolset, asyncio.timeout(self._seconds):
                 tools = await toolset.get_tools(ctx)
         except AnswerLost as error:
             raise ServerUnreachable(str(error)) from None

@@ -68,9 +68,8 @@ class Connection:
             return self._open
 
     @asynccontextmanager
-    async def using(self) -> AsyncGenerator[MCPToolset[Any]]:
-        """The open toolset for one call. Raises `ServerUnreachable` before it, and `AnswerLost` for what is in it."""
-        toolset = await self.ready()
+    async def using(self, toolset: MCPToolset[Any]) -> AsyncGenerator[MCPToolset[Any]]:
+        """One call by a toolset that is `ready`. Raises `AnswerLost` for a call in it without an answer."""
         self._calls += 1
         try:
             yield toolset

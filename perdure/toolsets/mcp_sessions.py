@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from time import monotonic
+from typing import Any
 
 from pydantic_ai.exceptions import ToolFailed
+from pydantic_ai.mcp import MCPToolset
 
 from perdure.context import Binding, current_call
 from perdure.toolsets.mcp_connection import Connection
@@ -23,22 +26,22 @@ class Sessions:
         self._open: dict[str, Connection] = {}
         self._used: dict[str, float] = {}
 
-    async def of_this_run(self, binding: Binding) -> Connection:
-        """The run's session. Raises `ToolFailed` where the run had one that is lost, once a new one is open: what the
-        call counts on isn't there, so it isn't made. Raises `ServerUnreachable`."""
+    async def of_this_run(self, binding: Binding) -> AbstractAsyncContextManager[MCPToolset[Any]]:
+        """One call in the run's session. Raises `ServerUnreachable`; and `ToolFailed` where the run had a session that
+        is lost, once a new one is open: what the call counts on isn't there, so it isn't made."""
         run = current_call().run_id
         await self._end_idle()
         self._used[run] = monotonic()
         connection = self._open.setdefault(run, self._make())
         before = connection.made
-        await connection.ready()
+        toolset = await connection.ready()
         binding.holds = True
         if connection.made != before and (before or binding.had):
             raise ToolFailed(
                 f"The session with the MCP server {self._server!r} was lost, with what earlier calls had set up. "
                 "A new one is open, in which this call was not run: begin again there."
             )
-        return connection
+        return connection.using(toolset)
 
     async def close(self) -> None:
         """End all of them."""
