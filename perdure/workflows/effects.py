@@ -51,7 +51,7 @@ def given_up(call: PlannedCall) -> CallOutcome:
     """The outcome of a call that was cancelled, and hasn't ended in the time it had for that: it may go on."""
     if call.options.effect == "safe":
         return stopped(call, begun=True)
-    return told(call, "unknown", f"The call was cancelled, and hasn't ended. {MAY_HAVE_RUN}")
+    return told(call, "unknown", f"The run was cancelled. {MAY_HAVE_RUN}")
 
 
 def timed_out(call: PlannedCall, type: TimeoutType | None) -> CallOutcome:
