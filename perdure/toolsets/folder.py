@@ -6,7 +6,6 @@ what was checked is what is used: no path is looked up a second time. Links are 
 
 from __future__ import annotations
 
-import errno
 import os
 import secrets
 import stat
@@ -17,16 +16,13 @@ from typing import Literal
 
 from perdure.errors import DeclarationError
 from perdure.toolsets.marks import keep_marks, marks_of
+from perdure.toolsets.paths import FolderError, parts_of, refusal
 
 MAX_FILE = 10_000_000
 """Bytes of a file that is read or written."""
 Written = Literal["created", "changed", "unchanged"]
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 _FILE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
-
-
-class FolderError(Exception):
-    """What was asked isn't there, isn't a plain file, or isn't under the root. The text is for the model."""
 
 
 class Folder:
@@ -85,13 +81,13 @@ class Folder:
 
     def names(self, path: str = ".") -> list[str]:
         """What is in a folder, sorted: folders end with `/`, links with `@`."""
-        with self._folder(_parts(path), path) as folder, os.scandir(folder) as found:
+        with self._folder(parts_of(path), path) as folder, os.scandir(folder) as found:
             return sorted(f"{entry.name}{_mark(entry)}".encode(errors="replace").decode() for entry in found)
 
     @contextmanager
     def _parent(self, path: str, *, create: bool = False) -> Generator[tuple[int, str]]:
         """The open folder that a file lies in, and the file's name."""
-        *folders, name = _parts(path) or [""]
+        *folders, name = parts_of(path) or [""]
         if not name:
             raise FolderError(f"{path!r} is the root folder, not a file")
         with self._folder(folders, path, create=create) as folder:
@@ -110,21 +106,6 @@ class Folder:
             os.close(current)
 
 
-def _parts(path: str) -> list[str]:
-    """The names a path consists of. Raises `FolderError` for one that could lead out."""
-    parts = [part for part in path.split("/") if part not in ("", ".")]
-    if path.startswith(("/", "~")) or ".." in parts or "\0" in path or not _encodes(path):
-        raise FolderError(f"{path!r} must be relative to the root folder, without '..'")
-    return parts
-
-
-def _encodes(path: str) -> bool:
-    try:
-        return bool(path.encode()) or not path
-    except UnicodeEncodeError:
-        return False
-
-
 def _enter(folder: int, name: str, path: str, create: bool) -> int:
     try:
         return os.open(name, _FOLDER, dir_fd=folder)
@@ -132,17 +113,17 @@ def _enter(folder: int, name: str, path: str, create: bool) -> int:
         if not create:
             raise FolderError(f"there is no {path!r}") from None
     except OSError as error:
-        raise _refusal(error, path, name) from None
+        raise refusal(error, path, name) from None
     try:
         os.mkdir(name, 0o755, dir_fd=folder)
     except FileExistsError:
         pass  # somebody was faster; what it is shows when it is opened
     except OSError as error:
-        raise _refusal(error, path, name) from None
+        raise refusal(error, path, name) from None
     try:
         return os.open(name, _FOLDER, dir_fd=folder)
     except OSError as error:
-        raise _refusal(error, path, name) from None
+        raise refusal(error, path, name) from None
 
 
 def _opened(parent: int, name: str, path: str) -> int:
@@ -150,7 +131,7 @@ def _opened(parent: int, name: str, path: str) -> int:
     try:
         opened = os.open(name, os.O_RDONLY | _FILE, dir_fd=parent)
     except OSError as error:
-        raise _refusal(error, path, name) from None
+        raise refusal(error, path, name) from None
     if not stat.S_ISREG(os.fstat(opened).st_mode):  # a folder, pipe or device
         os.close(opened)
         raise FolderError(f"{path!r} isn't a plain file")
@@ -180,7 +161,7 @@ def _mode(parent: int, name: str, path: str) -> int | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise _refusal(error, path, name) from None
+        raise refusal(error, path, name) from None
     if not stat.S_ISREG(mode):
         raise FolderError(f"{path!r} isn't a plain file")
     return mode
@@ -220,21 +201,3 @@ def _mark(entry: os.DirEntry[str]) -> str:
     if entry.is_symlink():
         return "@"
     return "/" if entry.is_dir(follow_symlinks=False) else ""
-
-
-def _refusal(error: OSError, path: str, name: str) -> FolderError:
-    match error.errno:
-        case errno.ENOENT:
-            return FolderError(f"there is no {path!r}")
-        case errno.ELOOP:
-            return FolderError(f"{path!r}: {name!r} is a link, and links aren't followed")
-        case errno.ENOTDIR:
-            return FolderError(f"{path!r}: {name!r} isn't a folder, or is a link, and links aren't followed")
-        case errno.EISDIR:
-            return FolderError(f"{path!r} is a folder")
-        case errno.ENAMETOOLONG:
-            return FolderError(f"{path[:100]!r}… is too long a name")
-        case errno.EACCES | errno.EPERM | errno.ENXIO:
-            return FolderError(f"{path!r} may not be opened")
-        case _:
-            raise error

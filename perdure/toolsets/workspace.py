@@ -16,7 +16,8 @@ from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.workspaces import LocalWorkspaceBackend, WorkspaceOutputLimitError, WorkspaceTimeoutError
 
 from perdure.errors import DeclarationError
-from perdure.toolsets.folder import Folder, FolderError
+from perdure.toolsets.folder import Folder
+from perdure.toolsets.paths import FolderError
 
 Root = str | Path | Callable[[RunContext[Any]], str | Path]
 """A folder, or a function that gives the folder of a run."""
