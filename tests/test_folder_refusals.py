@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,6 +31,42 @@ def somebody() -> Generator[Path]:
             yield Path(name)
         finally:
             os.seteuid(own)
+
+
+def test_a_read_only_file_keeps_its_marks_and_its_mode() -> None:
+    """Its owner may replace it, and a repeated patch has to find the mark of the first."""
+    with somebody() as root:
+        files = Folder(root)
+        files.write("f", b"one", mark="a")
+        if files.marks("f") is None:
+            pytest.skip("this disk keeps no extended attributes")
+        os.chmod(root / "f", 0o444)
+        files.write("f", b"two", mark="b")
+        assert files.marks("f") == ["a", "b"]
+        assert (root / "f").stat().st_mode & 0o7777 == 0o444
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EACCES, errno.ENOTSUP])
+def test_a_write_whose_mark_is_not_kept_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    """Unless the disk keeps none at all: then `marks` tells so."""
+    files = Folder(tmp_path)
+    files.write("f", b"one")
+    disk_keeps = code != errno.ENOTSUP
+    if disk_keeps and files.marks("f") is None:
+        pytest.skip("this disk keeps no extended attributes")
+
+    def refuse(*_: Any) -> bytes:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, "setxattr", refuse)
+    if disk_keeps:
+        with pytest.raises(FolderError, match="'f' may not be written: the note of which call did it can't be kept"):
+            files.write("f", b"two", mark="m")
+        assert (files.read("f"), os.listdir(tmp_path)) == (b"one", ["f"])
+        assert files.write("f", b"three") == "changed"
+    else:
+        monkeypatch.setattr(os, "getxattr", refuse)
+        assert (files.write("f", b"two", mark="m"), files.marks("f")) == ("changed", None)
 
 
 @pytest.mark.parametrize("way", [*WAYS, Folder.names])

@@ -67,7 +67,7 @@ class Folder:
                 if new and current is not None:
                     raise FolderError(f"{path!r} is there already, with other content")
                 marks = ([] if mode is None else _marks(parent, name, path)) or []
-                _replace(parent, name, data, 0o644 if mode is None else stat.S_IMODE(mode), [*marks, mark])
+                _replace(parent, name, path, data, 0o644 if mode is None else stat.S_IMODE(mode), [*marks, mark])
                 return "created" if mode is None else "changed"
 
     def delete(self, path: str) -> bool:
@@ -167,7 +167,7 @@ def _mode(parent: int, name: str, path: str) -> int | None:
     return mode
 
 
-def _replace(parent: int, name: str, data: bytes, mode: int, marks: list[str]) -> None:
+def _replace(parent: int, name: str, path: str, data: bytes, mode: int, marks: list[str]) -> None:
     """Write a new file beside the old one and rename it: a rename follows no link."""
     beside = f".perdure-{secrets.token_hex(8)}.tmp"
     opened = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE, 0o600, dir_fd=parent)
@@ -175,8 +175,9 @@ def _replace(parent: int, name: str, data: bytes, mode: int, marks: list[str]) -
         with os.fdopen(opened, "wb") as file:
             file.write(data)
             file.flush()
+            if not keep_marks(opened, marks) and marks_of(opened) is not None:  # before the mode takes the right away
+                raise FolderError(f"{path!r} may not be written: the note of which call did it can't be kept")
             os.fchmod(opened, mode)
-            keep_marks(opened, marks)
             os.fsync(opened)
         os.rename(beside, name, src_dir_fd=parent, dst_dir_fd=parent)
     except BaseException:
