@@ -46,6 +46,13 @@ def test_a_read_only_file_keeps_its_marks_and_its_mode() -> None:
         assert (root / "f").stat().st_mode & 0o7777 == 0o444
 
 
+def test_set_uid_is_not_handed_to_the_one_who_writes(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"one")
+    os.chmod(tmp_path / "f", 0o7755)
+    Folder(tmp_path).write("f", b"two")
+    assert (tmp_path / "f").stat().st_mode & 0o7777 == 0o755
+
+
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EACCES, errno.ENOTSUP])
 def test_a_write_whose_mark_is_not_kept_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
     """Unless the disk keeps none at all: then `marks` tells so."""

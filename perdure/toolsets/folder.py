@@ -67,7 +67,7 @@ class Folder:
                 if new and current is not None:
                     raise FolderError(f"{path!r} is there already, with other content")
                 marks = ([] if mode is None else _marks(parent, name, path)) or []
-                _replace(parent, name, path, data, 0o644 if mode is None else stat.S_IMODE(mode), [*marks, mark])
+                _replace(parent, name, path, data, 0o644 if mode is None else mode, [*marks, mark])
                 return "created" if mode is None else "changed"
 
     def delete(self, path: str) -> bool:
@@ -155,7 +155,8 @@ def _content(parent: int, name: str, path: str) -> bytes:
 
 
 def _mode(parent: int, name: str, path: str) -> int | None:
-    """The mode of a plain file; `None` where there is none."""
+    """Who may do what with a plain file, without set-uid bits, which a new owner must not get; `None` where there is
+    none."""
     try:
         mode = os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode
     except FileNotFoundError:
@@ -164,7 +165,7 @@ def _mode(parent: int, name: str, path: str) -> int | None:
         raise refusal(error, path, name) from None
     if not stat.S_ISREG(mode):
         raise FolderError(f"{path!r} isn't a plain file")
-    return mode
+    return mode & 0o777
 
 
 def _replace(parent: int, name: str, path: str, data: bytes, mode: int, marks: list[str]) -> None:
