@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from perdure import DeclarationError
 from perdure.toolsets.folder import Folder
 from perdure.toolsets.paths import MAX_PARTS, MAX_PATH, FolderError
 from tests.test_folder import WAYS
@@ -74,6 +75,17 @@ def test_a_write_whose_mark_is_not_kept_is_refused(tmp_path: Path, monkeypatch: 
     else:
         monkeypatch.setattr(os, "getxattr", refuse)
         assert (files.write("f", b"two", mark="m"), files.marks("f")) == ("changed", None)
+
+
+@pytest.mark.parametrize("root", ["", ".", "here", Path("here"), None, 5, "~nobody-has-this/x", "/a\0b"], ids=repr)
+def test_a_root_that_is_not_absolute_is_refused(root: Any) -> None:
+    with pytest.raises(DeclarationError) as refused:
+        Folder(root)
+    assert str(refused.value) == f"root={root!r} must be the absolute path of a folder, as str or Path"
+
+
+def test_a_home_is_absolute() -> None:
+    assert Folder("~/x").root == Path.home() / "x"
 
 
 @pytest.mark.parametrize("way", [*WAYS, Folder.names])

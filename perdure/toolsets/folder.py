@@ -28,13 +28,14 @@ _FILE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os
 class Folder:
     """The files under `root`. The root itself is trusted, links in its own path are followed.
 
-    Raises `FolderError` for what is wrong with a path, and `OSError` where the root is gone or the disk fails.
+    Raises `DeclarationError` for a root that isn't the absolute path of a folder, `FolderError` for what is wrong with
+    a path, and `OSError` where the root is gone or the disk fails.
     """
 
-    def __init__(self, root: str | Path) -> None:
+    def __init__(self, root: object) -> None:
         if os.open not in os.supports_dir_fd or not hasattr(os, "O_NOFOLLOW"):
             raise DeclarationError("a root folder needs a POSIX system: this one can't open files relative to a folder")
-        self.root = Path(root).expanduser().absolute()
+        self.root = _root(root)
 
     def read(self, path: str) -> bytes:
         """The content of a plain file."""
@@ -104,6 +105,17 @@ class Folder:
             yield current
         finally:
             os.close(current)
+
+
+def _root(root: object) -> Path:
+    """The root: never relative, which would be the folder that the worker happens to have been started in."""
+    try:
+        path = Path(root).expanduser() if isinstance(root, str | Path) else None
+    except RuntimeError:  # nobody has this home
+        path = None
+    if path is None or not path.is_absolute() or "\0" in str(path):
+        raise DeclarationError(f"root={root!r} must be the absolute path of a folder, as str or Path")
+    return path
 
 
 def _enter(folder: int, name: str, path: str, create: bool) -> int:
