@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import tempfile
 from collections.abc import Callable, Generator
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from perdure import DeclarationError
+from perdure.toolsets import folder
 from perdure.toolsets.folder import Folder
 from perdure.toolsets.paths import MAX_PARTS, MAX_PATH, FolderError
 from tests.test_folder import WAYS
@@ -97,3 +99,18 @@ def test_a_path_has_an_end(tmp_path: Path, way: Callable[[Folder, str], object])
     assert os.listdir(tmp_path) == []
     files = Folder(tmp_path)
     assert files.write("a/" * (MAX_PARTS - 1) + "f", b"deep") == "created"
+
+
+def test_a_writer_does_not_wait_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folder, "PATIENCE", 0.0)
+    files = Folder(tmp_path)
+    held = os.open(tmp_path, os.O_RDONLY)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        for write in (lambda: files.write("f", b"x"), lambda: files.delete("f")):
+            with pytest.raises(FolderError, match="'f' can't be written now: somebody else is writing there"):
+                write()
+        fcntl.flock(held, fcntl.LOCK_UN)
+        assert files.write("f", b"x") == "created"
+    finally:
+        os.close(held)

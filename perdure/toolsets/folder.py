@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import secrets
 import stat
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +21,8 @@ from perdure.toolsets.paths import FolderError, parts_of, refusal
 
 MAX_FILE = 10_000_000
 """Bytes of a file that is read or written."""
+PATIENCE = 5.0
+"""Seconds that a writer waits for another one in the same folder."""
 Written = Literal["created", "changed", "unchanged"]
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 _FILE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -58,7 +61,7 @@ class Folder:
         if len(data) > MAX_FILE:
             raise FolderError(f"{path!r} would have {len(data)} bytes; a file may have {MAX_FILE}")
         with self._parent(path, create=True) as (parent, name):
-            with _locked(parent):
+            with _locked(parent, path):
                 mode = _mode(parent, name, path)
                 current = None if mode is None else _content(parent, name, path)
                 if expected is not None and current != expected:
@@ -74,7 +77,7 @@ class Folder:
     def delete(self, path: str) -> bool:
         """Remove a plain file. False where there is none."""
         with self._parent(path) as (parent, name):
-            with _locked(parent):
+            with _locked(parent, path):
                 if _mode(parent, name, path) is None:
                     return False
                 os.unlink(name, dir_fd=parent)
@@ -200,11 +203,19 @@ def _replace(parent: int, name: str, path: str, data: bytes, mode: int, marks: l
 
 
 @contextmanager
-def _locked(folder: int) -> Generator[None]:
+def _locked(folder: int, path: str) -> Generator[None]:
     """One writer at a time in a folder, over all processes of this machine that go this way."""
     import fcntl
 
-    fcntl.flock(folder, fcntl.LOCK_EX)
+    until = time.monotonic() + PATIENCE  # not for ever: the thread can't be cancelled
+    while True:
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except BlockingIOError:
+            if time.monotonic() >= until:
+                raise FolderError(f"{path!r} can't be written now: somebody else is writing there") from None
+            time.sleep(0.01)
     try:
         yield
     finally:
