@@ -114,3 +114,38 @@ def test_a_writer_does_not_wait_for_ever(tmp_path: Path, monkeypatch: pytest.Mon
         assert files.write("f", b"x") == "created"
     finally:
         os.close(held)
+
+
+def test_what_may_not_be_written_is_told() -> None:
+    with somebody() as root:
+        files = Folder(root)
+        files.write("d/f", b"one")
+        os.chmod(root / "d", 0o555)
+        for path, write in (
+            ("d/f", lambda: files.write("d/f", b"two")),
+            ("d/g", lambda: files.write("d/g", b"two")),
+            ("d/e/f", lambda: files.write("d/e/f", b"two")),
+            ("d/f", lambda: files.delete("d/f")),
+        ):
+            with pytest.raises(FolderError, match=f"'{path}' may not be written: Permission denied"):
+                write()
+        assert files.read("d/f") == b"one"
+        os.chmod(root / "d", 0o755)
+
+
+@pytest.mark.parametrize("code", [errno.EROFS, errno.EDQUOT, errno.ENOSPC, errno.ENOENT, errno.EIO])
+@pytest.mark.parametrize("call", ["mkdir", "rename", "unlink"])
+def test_only_a_disk_that_fails_is_a_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, call: str
+) -> None:
+    files = Folder(tmp_path)
+    files.write("there", b"x")
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, call, refuse)
+    kind = OSError if code == errno.EIO else FolderError
+    text = {errno.EIO: os.strerror(errno.EIO), errno.ENOENT: "there is no '"}.get(code, "may not be written: ")
+    with pytest.raises(kind, match=text):
+        files.delete("there") if call == "unlink" else files.write("d/f", b"x")

@@ -11,13 +11,13 @@ import secrets
 import stat
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal
 
 from perdure.errors import DeclarationError
 from perdure.toolsets.marks import keep_marks, marks_of
-from perdure.toolsets.paths import FolderError, parts_of, refusal
+from perdure.toolsets.paths import FolderError, parts_of, refusal, writing
 
 MAX_FILE = 10_000_000
 """Bytes of a file that is read or written."""
@@ -61,7 +61,7 @@ class Folder:
         if len(data) > MAX_FILE:
             raise FolderError(f"{path!r} would have {len(data)} bytes; a file may have {MAX_FILE}")
         with self._parent(path, create=True) as (parent, name):
-            with _locked(parent, path):
+            with writing(path, name), _locked(parent, path):
                 mode = _mode(parent, name, path)
                 current = None if mode is None else _content(parent, name, path)
                 if expected is not None and current != expected:
@@ -77,7 +77,7 @@ class Folder:
     def delete(self, path: str) -> bool:
         """Remove a plain file. False where there is none."""
         with self._parent(path) as (parent, name):
-            with _locked(parent, path):
+            with writing(path, name), _locked(parent, path):
                 if _mode(parent, name, path) is None:
                     return False
                 os.unlink(name, dir_fd=parent)
@@ -129,12 +129,8 @@ def _enter(folder: int, name: str, path: str, create: bool) -> int:
             raise FolderError(f"there is no {path!r}") from None
     except OSError as error:
         raise refusal(error, path, name) from None
-    try:
+    with writing(path, name), suppress(FileExistsError):  # somebody was faster; what it is shows when it is opened
         os.mkdir(name, 0o755, dir_fd=folder)
-    except FileExistsError:
-        pass  # somebody was faster; what it is shows when it is opened
-    except OSError as error:
-        raise refusal(error, path, name) from None
     try:
         return os.open(name, _FOLDER, dir_fd=folder)
     except OSError as error:
@@ -197,7 +193,8 @@ def _replace(parent: int, name: str, path: str, data: bytes, mode: int, marks: l
             os.fsync(opened)
         os.rename(beside, name, src_dir_fd=parent, dst_dir_fd=parent)
     except BaseException:
-        os.unlink(beside, dir_fd=parent)
+        with suppress(OSError):  # gone with its folder, say; what happened is told
+            os.unlink(beside, dir_fd=parent)
         raise
     os.fsync(parent)
 

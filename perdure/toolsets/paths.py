@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Generator
+from contextlib import contextmanager
 
 MAX_PATH = 4096
 """Bytes of a path, as Linux has it."""
 MAX_PARTS = 100
 """Folders that a path leads through, and its last name."""
+UNWRITABLE = {
+    *(errno.EACCES, errno.EPERM, errno.EROFS, errno.EDQUOT, errno.ENOSPC, errno.EFBIG, errno.EMLINK),
+    *(errno.EBUSY, errno.ETXTBSY, errno.ENOLCK, errno.ENOTSUP),
+}
+"""Rights, quotas, full and read-only disks; mount points; disks that keep no locks."""
 
 
 class FolderError(Exception):
@@ -50,3 +57,14 @@ def refusal(error: OSError, path: str, name: str) -> FolderError:
             return FolderError(f"{path!r} may not be opened")
         case _:
             raise error
+
+
+@contextmanager
+def writing(path: str, name: str) -> Generator[None]:
+    """What the system refuses meanwhile is told as a `FolderError`; a disk that fails stays an `OSError`."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in UNWRITABLE:
+            raise FolderError(f"{path!r} may not be written: {error.strerror}") from None
+        raise refusal(error, path, name) from None
