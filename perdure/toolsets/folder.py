@@ -17,7 +17,7 @@ from typing import Literal
 
 from perdure.errors import DeclarationError
 from perdure.toolsets.marks import keep_marks, marks_of
-from perdure.toolsets.paths import FolderError, parts_of, refusal, writing
+from perdure.toolsets.paths import FolderError, check_git, parts_of, refusal, writing
 
 MAX_FILE = 10_000_000
 """Bytes of a file that is read or written."""
@@ -31,14 +31,17 @@ _FILE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os
 class Folder:
     """The files under `root`. The root itself is trusted, links in its own path are followed.
 
+    Nothing in a `.git` is changed, unless `git` says so.
+
     Raises `DeclarationError` for a root that isn't the absolute path of a folder, `FolderError` for what is wrong with
     a path, and `OSError` where the root is gone or the disk fails.
     """
 
-    def __init__(self, root: object) -> None:
+    def __init__(self, root: object, *, git: bool = False) -> None:
         if os.open not in os.supports_dir_fd or not hasattr(os, "O_NOFOLLOW"):
             raise DeclarationError("a root folder needs a POSIX system: this one can't open files relative to a folder")
         self.root = _root(root)
+        self.git = git
 
     def read(self, path: str) -> bytes:
         """The content of a plain file."""
@@ -60,7 +63,7 @@ class Folder:
         """
         if len(data) > MAX_FILE:
             raise FolderError(f"{path!r} would have {len(data)} bytes; a file may have {MAX_FILE}")
-        with self._parent(path, create=True) as (parent, name):
+        with self._parent(path, write=True, create=True) as (parent, name):
             with writing(path, name), _locked(parent, path):
                 mode = _mode(parent, name, path)
                 current = None if mode is None else _content(parent, name, path)
@@ -76,7 +79,7 @@ class Folder:
 
     def delete(self, path: str) -> bool:
         """Remove a plain file. False where there is none."""
-        with self._parent(path) as (parent, name):
+        with self._parent(path, write=True) as (parent, name):
             with writing(path, name), _locked(parent, path):
                 if _mode(parent, name, path) is None:
                     return False
@@ -89,9 +92,11 @@ class Folder:
             return sorted(f"{entry.name}{_mark(entry)}".encode(errors="replace").decode() for entry in found)
 
     @contextmanager
-    def _parent(self, path: str, *, create: bool = False) -> Generator[tuple[int, str]]:
+    def _parent(self, path: str, *, write: bool = False, create: bool = False) -> Generator[tuple[int, str]]:
         """The open folder that a file lies in, and the file's name."""
-        *folders, name = parts_of(path) or [""]
+        *folders, name = parts = parts_of(path) or [""]
+        if write and not self.git:
+            check_git(parts, path)
         if not name:
             raise FolderError(f"{path!r} is the root folder, not a file")
         with self._folder(folders, path, create=create) as folder:

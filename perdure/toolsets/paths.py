@@ -33,6 +33,14 @@ def parts_of(path: str) -> list[str]:
     return parts
 
 
+def check_git(parts: list[str], path: str) -> None:
+    """Raise `FolderError` for a path in a git repository's own files: its config and hooks name programs that git runs.
+
+    In any case of the letters, as some disks see no difference."""
+    if any(part.casefold() == ".git" for part in parts):
+        raise FolderError(f"{path!r} belongs to git, which runs what is written there: it may not be changed")
+
+
 def _encodes(path: str) -> bool:
     try:
         return bool(path.encode()) or not path

@@ -42,6 +42,7 @@ def workspace(
     id: str = "workspace",
     shell: bool = True,
     gated: bool = True,
+    git: bool = False,
     timeout: float = 120.0,
     max_output: int = 50_000,
     env: Mapping[str, str] | None = None,
@@ -49,18 +50,17 @@ def workspace(
     """A toolset of `list_files`, `read_file`, `write_file` and `run_command`. POSIX.
 
     Args:
-        root: the folder, on the disk of each worker that runs the tools; it has to be there. Or a function of the run
-            context that gives it, for a folder of each run.
+        root: an absolute path, on the disk of each worker that runs the tools. Or a function of the run context.
         id: of the toolset; wire format.
-        shell: `False` leaves `run_command` out: then nothing outside of the folder can be reached.
-        gated: whether a person has to let each `write_file` and `run_command` run. `False` where a `ToolPolicy` says so
-            itself, or the worker is a sandbox.
+        shell: `False` leaves `run_command` out.
+        gated: whether a person has to let each `write_file` and `run_command` run.
+        git: whether `write_file` may change what is in a `.git`, whose config and hooks name programs that git runs.
         timeout: seconds a command may take; then it is killed with its process group.
-        max_output: characters of a file, of each output of a command: more is cut out of the middle.
+        max_output: characters of a file, a list, each output of a command.
         env: further variables of commands. Of the worker's own they get `PATH` and the locale; `HOME` is the root.
 
     Raises:
-        DeclarationError: for a system without POSIX, or a time or size that is none.
+        DeclarationError: for a system without POSIX, or a root, time or size that is none.
     """
     if not timeout > 0 or max_output < 100:
         raise DeclarationError(f"timeout={timeout!r} must be more than 0, and max_output={max_output!r} at least 100")
@@ -68,7 +68,7 @@ def workspace(
         Folder(root)
     tools: FunctionToolset[Any] = FunctionToolset(id=id)
     _add_readers(tools, root, max_output)
-    _add_writer(tools, root, gated)
+    _add_writer(tools, root, gated, git)
     if shell:
         _add_shell(tools, root, gated, timeout, max_output, dict(env or {}))
     return tools
@@ -105,7 +105,7 @@ def _add_readers(tools: FunctionToolset[Any], root: Root, most: int) -> None:
         return about + bounded("".join(page), most)
 
 
-def _add_writer(tools: FunctionToolset[Any], root: Root, gated: bool) -> None:
+def _add_writer(tools: FunctionToolset[Any], root: Root, gated: bool, git: bool) -> None:
     @tools.tool(sequential=True, requires_approval=gated)
     def write_file(ctx: RunContext[Any], path: str, text: str) -> str:  # pyright: ignore[reportUnusedFunction]
         """Write a text file, in place of what it held. Folders that are missing are made.
@@ -114,7 +114,7 @@ def _add_writer(tools: FunctionToolset[Any], root: Root, gated: bool) -> None:
             path: The file, relative to the root folder.
             text: All that the file will hold.
         """
-        return f"{path}: {within(lambda: folder(root, ctx).write(path, encoded(text)))}"
+        return f"{path}: {within(lambda: folder(root, ctx, git).write(path, encoded(text)))}"
 
 
 def _add_shell(
@@ -150,9 +150,12 @@ def _ended(why: str, error: WorkspaceTimeoutError | WorkspaceOutputLimitError, m
     return ToolFailed(f"{why}\nstdout: {bounded(error.stdout, most)}\nstderr: {bounded(error.stderr, most)}")
 
 
-def folder(root: Root, ctx: RunContext[Any]) -> Folder:
-    """The folder of this run."""
-    return Folder(root(ctx) if callable(root) else root)
+def folder(root: Root, ctx: RunContext[Any], git: bool = False) -> Folder:
+    """The folder of this run. Raises `ToolFailed` for a root of this run that isn't the absolute path of a folder."""
+    try:
+        return Folder(root(ctx) if callable(root) else root, git=git)
+    except DeclarationError as error:
+        raise ToolFailed(f"The folder of this run can't be used: {error}.") from None
 
 
 def within(act: Callable[[], T]) -> T:
