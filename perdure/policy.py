@@ -18,6 +18,7 @@ from perdure.contracts import (
     OnTimeout,
 )
 from perdure.errors import DeclarationError
+from perdure.names import check_name
 
 OUTER_MARGIN = 30.0
 """Seconds by which Temporal's clock is longer than the tool's own and its grace, so that the tool's own answer wins. In
@@ -192,6 +193,8 @@ class ToolPolicy:
         if self.attempts is not None and self.attempts < 1:
             raise DeclarationError(f"attempts={self.attempts!r} must be at least 1")
         self._check_result()
+        if self.task_queue is not None:
+            check_name(self.task_queue, "task_queue")
         for name in ("timeout", "heartbeat", "schedule_to_start", "backoff", "cancel_grace", "wait"):
             value = seconds(getattr(self, name))
             if value is not None and not 0 < value <= LONGEST.total_seconds():

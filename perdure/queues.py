@@ -13,10 +13,8 @@ from dataclasses import dataclass
 from perdure.agent import DurableAgent
 from perdure.checks.known import static_tools
 from perdure.errors import DeclarationError
+from perdure.names import check_name
 from perdure.toolsets.target import target_of
-
-NAMES = 1000
-"""Characters that Temporal allows the name of a queue."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,8 +44,7 @@ def check_queues(queues: Mapping[str, TaskQueue]) -> None:
     for name, queue in queues.items():
         if not isinstance(queue, TaskQueue):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DeclarationError(f"task_queues[{name!r}]={queue!r} isn't a TaskQueue(…)")
-        if not name or len(name) > NAMES:
-            raise DeclarationError(f"task_queues: the name {name[:50]!r} must have 1 to {NAMES} characters")
+        check_name(name, "task_queues: name")
 
 
 def check_served(durable: DurableAgent, queues: Collection[str]) -> None:
