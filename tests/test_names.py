@@ -10,6 +10,7 @@ from pydantic_ai import Agent
 from temporalio import activity
 
 from perdure import App, DeclarationError, TaskQueue, ToolPolicy
+from perdure.toolsets.agent import agent_tool
 from perdure.toolsets.temporal import TemporalTools
 from tests.scripts import Script
 
@@ -28,6 +29,7 @@ def test_a_queue_that_no_server_takes_is_refused(name: Any) -> None:
         ("task_queue=", lambda: ToolPolicy(task_queue=name)),
         ("TemporalTools('go'): task_queue=", lambda: TemporalTools("go", task_queue=name)),
         ("TemporalTools('go'): task_queue=", lambda: TemporalTools("go").activity(greet, task_queue=name)),
+        ("agent_tool('helper'): task_queue=", lambda: agent_tool("helper", task_queue=name)),
     ):
         with pytest.raises(DeclarationError, match=re.escape(what) + ".* must (have 1 to 1000 bytes and|be text)"):
             declare()
