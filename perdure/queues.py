@@ -11,10 +11,10 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from perdure.agent import DurableAgent
-from perdure.checks.known import static_tools
+from perdure.checks.known import ruled_by, static_tools
 from perdure.errors import DeclarationError
 from perdure.names import check_name
-from perdure.toolsets.target import target_of
+from perdure.toolsets.target import runs_elsewhere
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,8 +54,8 @@ def check_served(durable: DurableAgent, queues: Collection[str]) -> None:
     """
     tools, _ = static_tools(durable)
     for pattern, policy in durable.policies.items():
-        matching = [tool for name, tool in tools.items() if durable.rule(name) == pattern]
-        elsewhere = matching and all(tool.kind == "external" or target_of(tool) is not None for tool in matching)
+        matching = ruled_by(durable, pattern, tools).values()
+        elsewhere = matching and all(map(runs_elsewhere, matching))
         if policy.task_queue is not None and policy.task_queue not in queues and not elsewhere:
             raise DeclarationError(
                 f"agent {durable.name!r}: policy {pattern!r} puts its tools on the task queue {policy.task_queue!r}, "
