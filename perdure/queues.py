@@ -6,7 +6,6 @@ The limits are Temporal's. A call that waits for one waits on the server, with n
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
@@ -14,6 +13,7 @@ from perdure.agent import DurableAgent
 from perdure.checks.known import ruled_by, static_tools
 from perdure.errors import DeclarationError
 from perdure.names import check_name
+from perdure.numbers import positive, whole
 from perdure.toolsets.target import runs_elsewhere
 
 
@@ -31,11 +31,11 @@ class TaskQueue:
 
     def __post_init__(self) -> None:
         most = self.max_concurrent_activities
-        if most is not None and (type(most) is not int or most < 1):
+        if most is not None and not whole(most):
             raise DeclarationError(f"max_concurrent_activities={most!r} must be a whole number, at least 1")
         for name in ("max_activities_per_second", "max_task_queue_activities_per_second"):
             value: float | None = getattr(self, name)
-            if value is not None and not 0 < value < math.inf:
+            if value is not None and not positive(value):
                 raise DeclarationError(f"{name}={value!r} must be a finite number, more than 0")
 
 

@@ -74,3 +74,31 @@ async def test_a_root_that_is_not_absolute_is_named(root: Any) -> None:
     run = {"run_command": {"command": "touch here"}}
     assert await told(workspace(lambda _: root, gated=False), write("x"), {"list_files": {}}, run) == [text] * 3
     assert await told(patching(lambda _: root, gated=False), patch("create_file", "x", "+a")) == [text]
+
+
+async def test_lines_are_counted_as_other_programs_count_them(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes("one\x0c\x1c\u2028\x85\rone\ntwo\r\n\nfour".encode())
+    pages = [{"read_file": {"path": "f", "start": start, "lines": 1}} for start in (1, 2, 3, 4, 5, 1000)]
+    assert await told(workspace(tmp_path), *pages) == [
+        "[lines 1 to 1 of 4]\none\x0c\x1c\u2028\x85\rone\n",
+        "[lines 2 to 2 of 4]\ntwo\r\n",
+        "[lines 3 to 3 of 4]\n\n",
+        "[lines 4 to 4 of 4]\nfour",
+        "[there is no line 5: the file has 4]",
+        "[there is no line 1000: the file has 4]",
+    ]
+
+
+async def test_a_list_is_bounded_and_a_name_is_one_row(tmp_path: Path) -> None:
+    (tmp_path / "forged\nrow").write_text("")
+    (tmp_path / "x").mkdir()
+    for n in range(1200):
+        (tmp_path / "x" / f"{n:04}").write_text("")
+    calls: Any = ({"list_files": {}}, {"list_files": {"path": "x"}})
+    short = await told(workspace(tmp_path, max_output=100), *calls)
+    assert short == [
+        "'forged\\nrow'\nx/",
+        "".join(f"{n:04}\n" for n in range(20)) + "[1180 more are left out]",
+    ]
+    long = (await told(workspace(tmp_path), *calls))[1].splitlines()
+    assert (len(long), long[-2:]) == (1001, ["0999", "[200 more are left out]"])

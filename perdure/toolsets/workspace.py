@@ -6,7 +6,9 @@ user may. So it asks a person by default, and belongs into a container. See docs
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,6 +18,7 @@ from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.workspaces import LocalWorkspaceBackend, WorkspaceOutputLimitError, WorkspaceTimeoutError
 
 from perdure.errors import DeclarationError
+from perdure.numbers import positive, whole
 from perdure.toolsets.folder import Folder
 from perdure.toolsets.paths import FolderError
 
@@ -26,6 +29,8 @@ MAX_COMMAND = 100_000
 """Bytes; Linux takes no argument of a program over 128 KiB."""
 MAX_LINES = 2_000
 MAX_NAMES = 1_000
+LINE = re.compile(r"[^\n]*\n|[^\n]+")
+"""As other programs count them, `grep -n` say: Python's `splitlines` ends a line at a form feed too."""
 
 
 class CommandResult(BaseModel):
@@ -62,8 +67,8 @@ def workspace(
     Raises:
         DeclarationError: for a system without POSIX, or a root, time or size that is none.
     """
-    if not timeout > 0 or max_output < 100:
-        raise DeclarationError(f"timeout={timeout!r} must be more than 0, and max_output={max_output!r} at least 100")
+    if not positive(timeout) or not whole(max_output, 100):
+        raise DeclarationError(f"timeout={timeout!r} must be finite, more than 0, and max_output={max_output!r} ≥ 100")
     if not callable(root):
         Folder(root)
     tools: FunctionToolset[Any] = FunctionToolset(id=id)
@@ -82,9 +87,7 @@ def _add_readers(tools: FunctionToolset[Any], root: Root, most: int) -> None:
         Args:
             path: The folder, relative to the root folder.
         """
-        names = within(lambda: folder(root, ctx).names(path))
-        more = f"\n[{len(names) - MAX_NAMES} more are left out]" if len(names) > MAX_NAMES else ""
-        return "\n".join(names[:MAX_NAMES]) + more if names else "[the folder is empty]"
+        return _rows(within(lambda: folder(root, ctx).names(path)), most)
 
     @tools.tool
     def read_file(  # pyright: ignore[reportUnusedFunction]
@@ -97,12 +100,22 @@ def _add_readers(tools: FunctionToolset[Any], root: Root, most: int) -> None:
             start: The first line to read, counted from 1.
             lines: How many lines to read, at most 2,000.
         """
-        every = text_of(within(lambda: folder(root, ctx).read(path)), path).splitlines(keepends=True)
+        every = LINE.findall(text_of(within(lambda: folder(root, ctx).read(path)), path))
         first = max(1, start) - 1
         page = every[first : first + min(max(1, lines), MAX_LINES)]
+        if first and not page:
+            return f"[there is no line {first + 1}: the file has {len(every)}]"
         end = first + len(page)
         about = f"[lines {first + 1} to {end} of {len(every)}]\n" if first or end < len(every) else ""
         return about + bounded("".join(page), most)
+
+
+def _rows(names: list[str], most: int) -> str:
+    """The names, one a line, as many as fit. A name that would look like several is shown as Python writes it."""
+    rows = [name if name.isprintable() else repr(name) for name in names[:MAX_NAMES]]
+    fitting = sum(end <= most for end in accumulate(len(row) + 1 for row in rows))
+    more = [f"[{len(names) - fitting} more are left out]"] if fitting < len(names) else []
+    return "\n".join([*rows[:fitting], *more]) or "[the folder is empty]"
 
 
 def _add_writer(tools: FunctionToolset[Any], root: Root, gated: bool, git: bool) -> None:
