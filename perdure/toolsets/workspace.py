@@ -52,31 +52,33 @@ def workspace(
     max_output: int = 50_000,
     env: Mapping[str, str] | None = None,
 ) -> FunctionToolset[Any]:
-    """A toolset of `list_files`, `read_file`, `write_file` and `run_command`. POSIX.
+    """Tools for files and, unless `shell=False`, commands. Raises `DeclarationError` for a bad option, or without POSIX.
 
     Args:
         root: an absolute path, on the disk of each worker that runs the tools. Or a function of the run context.
         id: of the toolset; wire format.
-        shell: `False` leaves `run_command` out.
         gated: whether a person has to let each `write_file` and `run_command` run.
         git: whether `write_file` may change what is in a `.git`, whose config and hooks name programs that git runs.
         timeout: seconds a command may take; then it is killed with its process group.
         max_output: characters of a file, a list, each output of a command.
         env: further variables of commands. Of the worker's own they get `PATH` and the locale; `HOME` is the root.
-
-    Raises:
-        DeclarationError: for a system without POSIX, or a root, time or size that is none.
     """
-    if not positive(timeout) or not whole(max_output, 100):
-        raise DeclarationError(f"timeout={timeout!r} must be finite, more than 0, and max_output={max_output!r} ≥ 100")
-    if not callable(root):
-        Folder(root)
+    _check(root, timeout, max_output)
     tools: FunctionToolset[Any] = FunctionToolset(id=id)
     _add_readers(tools, root, max_output)
     _add_writer(tools, root, gated, git)
     if shell:
         _add_shell(tools, root, gated, timeout, max_output, dict(env or {}))
     return tools
+
+
+def _check(root: Root, timeout: float, max_output: int) -> None:
+    if not positive(timeout) or not whole(max_output, 100):
+        raise DeclarationError(
+            f"timeout={timeout!r} must be finite, more than 0, and max_output={max_output!r} whole, at least 100"
+        )
+    if not callable(root):
+        Folder(root)
 
 
 def _add_readers(tools: FunctionToolset[Any], root: Root, most: int) -> None:
