@@ -52,7 +52,7 @@ def workspace(
     max_output: int = 50_000,
     env: Mapping[str, str] | None = None,
 ) -> FunctionToolset[Any]:
-    """Tools for files and, unless `shell=False`, commands. Raises `DeclarationError` for a bad option, or without POSIX.
+    """Tools for files and, unless `shell=False`, commands. Raises `DeclarationError` for a bad option; POSIX.
 
     Args:
         root: an absolute path, on the disk of each worker that runs the tools. Or a function of the run context.
