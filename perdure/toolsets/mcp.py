@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 import re
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
@@ -29,6 +28,7 @@ from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 
 from perdure.context import binding
 from perdure.errors import AnswerLost, DeclarationError, ServerUnreachable
+from perdure.numbers import positive
 from perdure.policy import seconds
 from perdure.toolsets.bound import BOUND
 from perdure.toolsets.claims import TRUSTED
@@ -83,7 +83,7 @@ class MCPServer(AbstractToolset[Any]):
         self.per_run = per_run
         self._source, self._options = source, options
         check(f"MCPServer(id={id!r})", source, options, per_run)
-        if not (0 <= self._ttl < math.inf and 0 < self._seconds < math.inf):
+        if not ((self._ttl == 0 or positive(self._ttl)) and positive(self._seconds)):
             raise DeclarationError(f"ttl={ttl!r} and connect_timeout={connect_timeout!r} must be finite times")
         self._pattern = self._make()
         self._connection = self._unconnected()
