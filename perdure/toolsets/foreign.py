@@ -13,7 +13,7 @@ from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, ToolFailed
 from pydantic_core import SchemaValidator, core_schema
 from temporalio.exceptions import ApplicationError
 
-from perdure.context import current_call
+from perdure.context import call_or_none
 from perdure.contracts import Json
 from perdure.errors import DeclarationError
 from perdure.schemas import check_schema, problems
@@ -71,11 +71,8 @@ def refuse_arguments(wrong: str) -> NoReturn:
 
 def is_repeated() -> bool:
     """Whether Temporal repeats this call where it raises now. Not in a plain `agent.run`, which has no attempts."""
-    try:
-        call = current_call()
-    except LookupError:
-        return False
-    return call.attempt < call.attempts
+    call = call_or_none()
+    return call is not None and call.attempt < call.attempts
 
 
 def log_fault(tool: str, error: Exception) -> None:

@@ -17,7 +17,7 @@ from perdure.toolsets.foreign import each_of, foreign, retry_unless_valid
 try:
     from agents import FunctionTool
 
-    from perdure.toolsets.openai_agents_call import Invocation, agent_of, must_be_approved, wrapper_of
+    from perdure.toolsets.openai_agents_call import Invocation, agent_of, must_be_approved, namespace_of, wrapper_of
     from perdure.toolsets.openai_agents_refused import refuse
 except ImportError as error:
     raise ImportError(
@@ -74,20 +74,16 @@ def _adapted(tool: FunctionTool, id: str) -> Tool[Any]:
     return adapted
 
 
-def _namespace(tool: FunctionTool) -> str:
-    return tool.qualified_name.removesuffix(tool.name).removesuffix(".")
-
-
 def _shown_name(tool: FunctionTool) -> str:
     """The name the model sees: providers take no dots."""
-    return "_".join(filter(None, (_namespace(tool), tool.name)))
+    return "_".join(filter(None, (namespace_of(tool), tool.name)))
 
 
 def _metadata(tool: FunctionTool) -> dict[str, Any] | None:
-    if not _namespace(tool):
+    if not namespace_of(tool):
         return None
     return {
-        "namespace": _namespace(tool),
+        "namespace": namespace_of(tool),
         "namespace_description": getattr(tool, "_tool_namespace_description", None),
     }
 
