@@ -6,6 +6,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NoReturn, TypeVar, cast
 
 from pydantic_ai import ModelRetry, Tool
@@ -73,6 +74,14 @@ def is_repeated() -> bool:
     """Whether Temporal repeats this call where it raises now. Not in a plain `agent.run`, which has no attempts."""
     call = call_or_none()
     return call is not None and call.attempt < call.attempts
+
+
+def version_of(distribution: str) -> str:
+    """The version that is installed, for a message."""
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return "unknown"
 
 
 def log_fault(tool: str, error: Exception) -> None:

@@ -115,7 +115,7 @@ def _schema(tool: BaseTool, where: str) -> Json:
 def _hidden(tool: BaseTool) -> set[str]:
     """The arguments that LangChain injects, by its own reckoning: those of the schema that the model isn't shown, and
     those of the function alone."""
-    hidden = set(cast("Iterable[str]", getattr(tool, "_injected_args_keys", ())))
+    hidden = set(tool._injected_args_keys)  # pyright: ignore[reportPrivateUsage]
     if (model := _model(tool)) is not None:
         shown = cast("type[BaseModel]", tool.tool_call_schema)
         hidden |= set(model.model_fields) - set(shown.model_fields)
