@@ -14,7 +14,7 @@ from agents.util._approvals import (  # pyright: ignore[reportPrivateUsage]
 from langchain_core.tools import BaseTool, InjectedToolArg, StructuredTool
 
 
-def above(_ctx: RunContextWrapper[Any], args: dict[str, Any], _id: str) -> bool:
+async def above(_ctx: RunContextWrapper[Any], args: dict[str, Any], _id: str) -> bool:
     """Whether somebody has to look at it."""
     return args["cents"] > 100
 

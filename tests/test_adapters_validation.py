@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import pytest
-import smolagents  # pyright: ignore[reportMissingTypeStubs]
 from agents import ToolGuardrailFunctionOutput, ToolInputGuardrailData, function_tool, tool_input_guardrail
 from langchain_core.tools import InjectedToolArg, StructuredTool
 from langchain_core.tools import tool as chain_tool
@@ -13,6 +12,10 @@ from pydantic import TypeAdapter
 from pydantic_ai import RunContext
 from pydantic_ai.messages import ToolCallPart
 from pydantic_ai.toolsets import AbstractToolset
+from smolagents.tools import Tool as SmolTool  # pyright: ignore[reportMissingTypeStubs]
+from smolagents.tools import (  # pyright: ignore[reportMissingTypeStubs]
+    tool as smol_tool,  # pyright: ignore[reportUnknownVariableType]
+)
 from temporalio.client import Client
 
 from perdure import ToolPolicy
@@ -49,7 +52,7 @@ async def fails_async(key: str) -> str:
     return fails(key)
 
 
-class Unready(smolagents.Tool):
+class Unready(SmolTool):
     """Its setup fails."""
 
     name = "unready"
@@ -90,7 +93,7 @@ def toolsets() -> list[tuple[AbstractToolset[Any], list[str]]]:
         StructuredTool.from_function(coroutine=fails_async, name="async"),
     ]
     return [
-        (SmolagentsToolset([smolagents.tool(fails)], id="smol"), ["fails"]),
+        (SmolagentsToolset([smol_tool(fails)], id="smol"), ["fails"]),
         (OpenAIAgentsToolset(sdk, id="sdk"), ["sync", "async", "guarded"]),
         (LangChainToolset(chain, id="chain"), ["sync", "async"]),
     ]

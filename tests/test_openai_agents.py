@@ -236,7 +236,7 @@ def test_every_twin_that_is_named_exists() -> None:
 
 async def test_a_tool_of_an_mcp_server_is_refused_for_the_server() -> None:
     found = MCPUtil.to_function_tool(
-        MCPTool(name="far", inputSchema={"type": "object", "properties": {}}),
+        MCPTool.model_validate({"name": "far", "inputSchema": {"type": "object", "properties": {}}}),
         MCPServerStdio({"command": "never"}),
         convert_schemas_to_strict=False,
     )
