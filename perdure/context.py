@@ -62,6 +62,11 @@ def current_call() -> CurrentCall:
         raise LookupError("current_call() is only known inside a tool that perdure runs") from None
 
 
+def call_or_none() -> CurrentCall | None:
+    """The tool call this code runs in; `None` outside one, as in a plain `agent.run`."""
+    return _current.get(None)
+
+
 def progress(text: str) -> None:
     """Show `text` as what this tool is doing. Costs no history: it rides the next heartbeat, the last text wins.
 

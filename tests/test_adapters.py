@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,19 @@ async def test_a_file_that_hides_the_sdk_is_named(tmp_path: Path) -> None:
     status, error = await run(str(tmp_path / "main.py"))
     assert status == 1
     assert "a file agents.py of yours hides it" in error.splitlines()[-1]
+
+
+async def test_an_sdk_that_has_moved_what_is_needed_is_told_with_its_version() -> None:
+    code = (
+        "import agents.util._approvals as moved; del moved.evaluate_function_tool_approval;"
+        "import perdure.toolsets.openai_agents"
+    )
+    status, error = await run("-c", code)
+    assert status == 1
+    last = error.splitlines()[-1]
+    assert f"the OpenAI Agents SDK of version {version('openai-agents')}" in last
+    assert "evaluate_function_tool_approval" in last
+    assert "pip install" not in last
 
 
 async def test_without_perdure_the_tools_run_too_and_nothing_is_connected_to(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from tests.foreign import RAN, told
 from tests.harness import activities
 from tests.scripts import Script
 from tests.test_langchain import Shout, an_app, lookup
+from tests.test_redaction import everything
 
 
 @pytest.fixture(autouse=True)
@@ -121,4 +122,4 @@ async def test_s2_25_only_what_a_tool_handles_is_told(client: Client, cache: int
         ("failed", "code 12"),
     ]
     assert sorted(RAN) == ["calls", "plain", "plain", "shown", "text", "unhandled", "unhandled"]
-    assert "hunter2" not in (await handle.fetch_history()).to_json()
+    assert "hunter2" not in await everything(handle)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
+import pkgutil
+import re
 from datetime import date
 from typing import Any
 
@@ -18,7 +21,9 @@ from agents import (
     function_tool,
     tool_namespace,
 )
+from agents.mcp import MCPServerStdio, MCPUtil
 from agents.tool_context import ToolContext
+from mcp.types import Tool as MCPTool
 from pydantic import BaseModel
 from pydantic_ai.messages import BinaryContent, BinaryImage, ImageUrl, ToolCallPart, ToolReturnPart, UploadedFile
 from temporalio.client import Client
@@ -216,6 +221,27 @@ def test_s2_01_every_tool_that_is_no_function_is_refused() -> None:
 
     kinds = {get_origin(kind) or kind for kind in get_args(Tool)}
     assert kinds - {FunctionTool} == set(TWINS)
+
+
+def test_every_twin_that_is_named_exists() -> None:
+    from perdure.toolsets import openai_agents_refused
+
+    text = inspect.getsource(openai_agents_refused)
+    names = re.findall(r"(?:use|by) ((?:pydantic_ai|perdure)\.[\w.]+\w)", text)
+    assert {"perdure.toolsets.mcp.MCPServer", "perdure.toolsets.apply_patch.patching"} <= set(names)
+    assert len(names) == 10
+    for name in names:
+        pkgutil.resolve_name(name)
+
+
+async def test_a_tool_of_an_mcp_server_is_refused_for_the_server() -> None:
+    found = MCPUtil.to_function_tool(
+        MCPTool.model_validate({"name": "far", "inputSchema": {"type": "object", "properties": {}}}),
+        MCPServerStdio({"command": "never"}),
+        convert_schemas_to_strict=False,
+    )
+    with pytest.raises(DeclarationError, match=r"give the agent that server, by perdure\.toolsets\.mcp\.MCPServer"):
+        OpenAIAgentsToolset([found], id="sdk")
 
 
 def test_options_of_the_definition_are_kept() -> None:

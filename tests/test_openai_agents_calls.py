@@ -21,6 +21,7 @@ from tests.foreign import ANN, RAN, clerk, told
 from tests.harness import activities, failure_of, working
 from tests.scripts import Script
 from tests.test_approvals import answers
+from tests.test_redaction import everything
 
 
 @pytest.fixture(autouse=True)
@@ -104,7 +105,7 @@ async def test_s2_25_faults_are_told_in_the_words_of_the_tool(client: Client, ca
         ("failed", "The tool failed with ValueError."),
     ]
     assert sorted(RAN) == ["none", "none", "plain", "plain", "words"]
-    assert "hunter2" not in (await handle.fetch_history()).to_json()
+    assert "hunter2" not in await everything(handle)
 
 
 def gated(name: str, needs: Any, **options: Any) -> FunctionTool:

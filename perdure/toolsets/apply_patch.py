@@ -12,7 +12,7 @@ from agents.apply_diff import apply_diff
 from pydantic_ai import FunctionToolset, RunContext
 from pydantic_ai.exceptions import ToolFailed
 
-from perdure.context import current_call
+from perdure.context import call_or_none
 from perdure.toolsets.folder import Folder
 from perdure.toolsets.workspace import Root, encoded, folder, text_of, within
 
@@ -100,8 +100,5 @@ def _inverse(diff: str) -> str:
 
 def _call() -> tuple[str, int]:
     """The key and the attempt of the call; none in a plain `agent.run`."""
-    try:
-        call = current_call()
-    except LookupError:
-        return "", 1
-    return call.idempotency_key, call.attempt
+    call = call_or_none()
+    return ("", 1) if call is None else (call.idempotency_key, call.attempt)

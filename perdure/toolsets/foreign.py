@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NoReturn, TypeVar, cast
 
-from pydantic_ai import ModelRetry, Tool
+from pydantic import ValidationError
+from pydantic_ai import ModelRetry, RunContext, Tool
 from pydantic_ai.exceptions import ApprovalRequired, CallDeferred, ToolFailed
 from pydantic_core import SchemaValidator, core_schema
 from temporalio.exceptions import ApplicationError
 
-from perdure.context import current_call
+from perdure.context import call_or_none
 from perdure.contracts import Json
 from perdure.errors import DeclarationError
 from perdure.schemas import check_schema, problems
@@ -31,12 +35,44 @@ def foreign(
     """A tool with arguments of any JSON, as the other library takes them.
 
     `check(ctx, /, **args)` looks at them once, when the call is planned, and raises `ModelRetry`;
-    `call(ctx, /, **args)` runs it. Both take `ctx` by position alone, since an argument may have any name.
+    `call(ctx, /, **args)` runs it. Both take `ctx` by position alone, since an argument may have any name. Of a
+    `ValidationError` that one of them raises the model is told the name, as of other exceptions.
     """
     check_schema(schema, where)
-    tool: Tool[Any] = Tool.from_schema(call, name, description, schema, takes_ctx=True, args_validator=check)
+    shown, checked = _by_name(name, call), _by_name(name, check)
+    tool: Tool[Any] = Tool.from_schema(shown, name, description, schema, takes_ctx=True, args_validator=checked)
     tool.function_schema = replace(tool.function_schema, validator=ANY_OBJECT)
     return tool
+
+
+def _by_name(tool: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, of whose `ValidationError` the model isn't told more than of another exception."""
+    if inspect.iscoroutinefunction(function):
+
+        async def run_async(ctx: RunContext[Any], /, **args: Any) -> Any:
+            with _validation_is_a_fault(tool):
+                return await function(ctx, **args)
+
+        return run_async
+
+    def run(ctx: RunContext[Any], /, **args: Any) -> Any:
+        with _validation_is_a_fault(tool):
+            return function(ctx, **args)
+
+    return run
+
+
+@contextmanager
+def _validation_is_a_fault(tool: str) -> Generator[None]:
+    """Pydantic AI takes a `ValidationError` for one of the arguments, and shows the model its text and its input.
+
+    One that a tool's own body raises is about values that the model hasn't given, and that may be secrets.
+    """
+    try:
+        yield
+    except ValidationError as error:
+        log_fault(tool, error)
+        raise ApplicationError(f"tool {tool!r} raised ValidationError", type="ValidationError") from None
 
 
 def each_of(tools: Iterable[Any], kind: type[Kind], id: str) -> list[Kind]:
@@ -71,11 +107,16 @@ def refuse_arguments(wrong: str) -> NoReturn:
 
 def is_repeated() -> bool:
     """Whether Temporal repeats this call where it raises now. Not in a plain `agent.run`, which has no attempts."""
+    call = call_or_none()
+    return call is not None and call.attempt < call.attempts
+
+
+def version_of(distribution: str) -> str:
+    """The version that is installed, for a message."""
     try:
-        call = current_call()
-    except LookupError:
-        return False
-    return call.attempt < call.attempts
+        return version(distribution)
+    except PackageNotFoundError:
+        return "unknown"
 
 
 def log_fault(tool: str, error: Exception) -> None:

@@ -12,17 +12,22 @@ from pydantic_ai import ApprovalRequired, FunctionToolset, RunContext, Tool
 from pydantic_ai.tools import ToolDefinition
 
 from perdure.schemas import check_schema
-from perdure.toolsets.foreign import each_of, foreign, retry_unless_valid
+from perdure.toolsets.foreign import each_of, foreign, retry_unless_valid, version_of
 
 try:
     from agents import FunctionTool
-
-    from perdure.toolsets.openai_agents_call import Invocation, agent_of, must_be_approved, wrapper_of
-    from perdure.toolsets.openai_agents_refused import refuse
 except ImportError as error:
     raise ImportError(
         "perdure.toolsets.openai_agents needs the OpenAI Agents SDK, imported as `agents`: "
         "pip install 'perdure[openai-agents]'; if it is installed, a file agents.py of yours hides it"
+    ) from error
+try:
+    from perdure.toolsets.openai_agents_call import Invocation, agent_of, must_be_approved, namespace_of, wrapper_of
+    from perdure.toolsets.openai_agents_refused import refuse
+except ImportError as error:
+    raise ImportError(
+        f"perdure.toolsets.openai_agents can't use the OpenAI Agents SDK of version {version_of('openai-agents')}, "
+        f"which lacks something it needs ({error}): install a version that perdure names in its extra openai-agents"
     ) from error
 
 OWN_MARGIN = 5.0
@@ -74,21 +79,17 @@ def _adapted(tool: FunctionTool, id: str) -> Tool[Any]:
     return adapted
 
 
-def _namespace(tool: FunctionTool) -> str:
-    return tool.qualified_name.removesuffix(tool.name).removesuffix(".")
-
-
 def _shown_name(tool: FunctionTool) -> str:
     """The name the model sees: providers take no dots."""
-    return "_".join(filter(None, (_namespace(tool), tool.name)))
+    return "_".join(filter(None, (namespace_of(tool), tool.name)))
 
 
 def _metadata(tool: FunctionTool) -> dict[str, Any] | None:
-    if not _namespace(tool):
+    if not namespace_of(tool):
         return None
     return {
-        "namespace": _namespace(tool),
-        "namespace_description": getattr(tool, "_tool_namespace_description", None),
+        "namespace": namespace_of(tool),
+        "namespace_description": tool._tool_namespace_description,  # pyright: ignore[reportPrivateUsage]
     }
 
 

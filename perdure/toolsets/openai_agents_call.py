@@ -47,7 +47,7 @@ class CallContext(ToolContext[Any]):
     def __init__(self, ctx: RunContext[Any], tool: FunctionTool, arguments: str) -> None:
         id = ctx.tool_call_id or ""
         asked = ResponseFunctionToolCall(type="function_call", call_id=id, name=tool.name, arguments=arguments)
-        super().__init__(ctx.deps, usage_of(ctx), tool.name, id, arguments, asked, tool_namespace=_namespace(tool))
+        super().__init__(ctx.deps, usage_of(ctx), tool.name, id, arguments, asked, tool_namespace=namespace_of(tool))
         self.turn_input = NotGiven()
 
     def approve_tool(self, *_args: Any, **_options: Any) -> NoReturn:
@@ -92,7 +92,8 @@ def wrapper_of(ctx: RunContext[Any]) -> RunContextWrapper[Any]:
     return wrapper
 
 
-def _namespace(tool: FunctionTool) -> str | None:
+def namespace_of(tool: FunctionTool) -> str | None:
+    """The namespace of `tool_namespace(…)`; `None`: it has none."""
     return tool.qualified_name.removesuffix(tool.name).removesuffix(".") or None
 
 

@@ -17,9 +17,9 @@ TWINS: dict[type[Any], str] = {
     agents.HostedMCPTool: "use pydantic_ai.native_tools.MCPServerTool",
     agents.ToolSearchTool: "use pydantic_ai.capabilities.ToolSearch",
     agents.ComputerTool: "computer use isn't carried: its screenshots and sessions outlive no worker",
-    agents.ShellTool: "use perdure.toolsets.workspace",
-    LocalShellTool: "use perdure.toolsets.workspace",
-    agents.ApplyPatchTool: "use perdure.toolsets.apply_patch",
+    agents.ShellTool: "use perdure.toolsets.workspace.workspace",
+    LocalShellTool: "use perdure.toolsets.workspace.workspace",
+    agents.ApplyPatchTool: "use perdure.toolsets.apply_patch.patching",
     agents.CustomTool: "a call in raw text isn't carried: make it a function tool with one argument of text",
     agents.ProgrammaticToolCallingTool: "programs that OpenAI runs can't call a tool of a durable run",
 }
@@ -44,7 +44,9 @@ def _refuse_function(tool: agents.FunctionTool, where: str) -> None:
             "and give its tools here"
         )
     if origin is not None and origin.type is ToolOriginType.MCP:
-        raise DeclarationError(f"{where} is a tool of an MCP server: give the agent that server, by pydantic_ai.mcp")
+        raise DeclarationError(
+            f"{where} is a tool of an MCP server: give the agent that server, by perdure.toolsets.mcp.MCPServer"
+        )
     if tool.allowed_callers is not None and "direct" not in tool.allowed_callers:
         raise DeclarationError(f"{where} may only be called by programs that OpenAI runs (allowed_callers)")
     if tool.custom_data_extractor is not None:
