@@ -150,12 +150,16 @@ def test_s3_19_checking_an_app_connects_to_nothing() -> None:
         ({"headers": dict[str, str]}, "use MCPToolset itself"),
         ({"ttl": float("inf")}, "finite"),
         ({"connect_timeout": 0}, "finite"),
+        ({"ttl": "x"}, "id='crm'.*ttl='x'"),
+        ({"read_timout": 60}, "id='crm'.*read_timout"),
+        ({"source": "nofile.xyz"}, "id='crm'.*nofile"),
+        ({"max_sessions": 0}, "at least 1"),
     ],
 )
 def test_s3_19_what_can_be_wrong_is_said_when_it_is_built(options: dict[str, Any], text: str) -> None:
     options.setdefault("id", "crm")
     with pytest.raises(DeclarationError, match=text):
-        MCPServer("http://127.0.0.1:9/mcp", **options)
+        MCPServer(**{"source": "http://127.0.0.1:9/mcp"} | options)
 
 
 def test_s3_19_a_client_is_given_as_a_function() -> None:

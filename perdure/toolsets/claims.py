@@ -22,7 +22,8 @@ def with_claims(policy: ToolPolicy, rule: str, tool: ToolDefinition) -> ToolPoli
     """The policy of a tool with what is claimed of it.
 
     `rule` is the name or pattern the policy is for, empty for the default. A policy for the tool's own name is the
-    last word; one for a pattern says what the effect is, but doesn't let a destructive tool run undecided.
+    last word; one for a pattern says what the effect is and who approves, but doesn't let a destructive tool run
+    undecided: its `when` doesn't count.
     """
     metadata = tool.metadata or {}
     claimed = metadata.get("annotations")
@@ -32,7 +33,8 @@ def with_claims(policy: ToolPolicy, rule: str, tool: ToolDefinition) -> ToolPoli
     if trusted and not rule:
         policy = replace(policy, effect=_effect(claims))
     if claims.get("destructiveHint") is True and not (trusted and claims.get("readOnlyHint") is True):
-        policy = replace(policy, approval=policy.approval or Approval())
+        approval = Approval() if policy.approval is None else replace(policy.approval, when=None)
+        policy = replace(policy, approval=approval)
     return policy
 
 

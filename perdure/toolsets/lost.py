@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 CLOSED, TIMED_OUT = -32000, -32001
-"""The codes of MCP's own library for a connection that ended, and for a request without an answer in time."""
+"""The codes of MCP's own library for a connection that ended, and for a request without an answer in time. Servers use
+them too, for errors of their own, so the library's words count as well."""
+ENDED = re.compile(r"Connection closed|SSE stream (ended|failed)")
+LATE = re.compile(r"Request\b.* timed out|Timed out ")
 
 
 def is_mcp_error(error: BaseException | None) -> bool:
@@ -13,13 +18,19 @@ def is_mcp_error(error: BaseException | None) -> bool:
 
 def lost(error: BaseException | None) -> bool:
     """Whether the answer to a request was lost, so that nobody knows what the request did."""
-    return _code(error) in (CLOSED, TIMED_OUT)
+    return _says(error, CLOSED, ENDED) or _says(error, TIMED_OUT, LATE)
 
 
 def timed_out(error: BaseException | None) -> bool:
-    """Whether only the time was up: the connection may be good."""
-    return _code(error) == TIMED_OUT
+    """Whether only the time was up, the library's or the caller's: the connection may be good."""
+    return isinstance(error, TimeoutError) or _says(error, TIMED_OUT, LATE)
 
 
-def _code(error: BaseException | None) -> int | None:
+def mcp_code(error: BaseException | None) -> int | None:
+    """The code of MCP's protocol error; `None` of any other."""
     return getattr(getattr(error, "error", None), "code", None) if is_mcp_error(error) else None
+
+
+def _says(error: BaseException | None, code: int, words: re.Pattern[str]) -> bool:
+    message = getattr(getattr(error, "error", None), "message", "")
+    return mcp_code(error) == code and words.match(message) is not None

@@ -22,29 +22,52 @@ from mcp.types import ToolListChangedNotification
 from pydantic_ai import RunContext
 from pydantic_ai.exceptions import ModelRetry, ToolFailed
 from pydantic_ai.mcp import MCPToolset
-from pydantic_ai.messages import InstructionPart
+from pydantic_ai.messages import InstructionPart, ToolCallPart
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 
 from perdure.context import binding
 from perdure.errors import AnswerLost, DeclarationError, ServerUnreachable
-from perdure.numbers import positive
-from perdure.policy import seconds
 from perdure.toolsets.bound import BOUND
 from perdure.toolsets.claims import TRUSTED
-from perdure.toolsets.lost import is_mcp_error
+from perdure.toolsets.lost import is_mcp_error, mcp_code
 from perdure.toolsets.mcp_connection import Connection
-from perdure.toolsets.mcp_options import check
+from perdure.toolsets.mcp_options import check, named, times
 from perdure.toolsets.mcp_sessions import Sessions
 
 logger = logging.getLogger("perdure.mcp")
 
+WAIT, AGAIN = 2.0, 5.0
+"""Seconds for a list while a call is open: a server may be unable to answer until that ends, and the known list has to
+do. After how many it is asked again."""
 ASKS = re.compile(r"(elicitation|sampling)(/create| not supported)", re.I)
 """How MCP's library refuses what a server asks a client that offers nothing of the kind."""
 
+UNKNOWN = (-32601, -32602)
+"""JSON-RPC's codes for a method that isn't there, and for parameters that aren't valid, as the name of a tool is."""
+GONE = re.compile(r"^unknown tool\b|\btool\b.* not found\b", re.I)
+"""How servers say in an ordinary result that they have no such tool. Only then is it worth a new list."""
+
 
 class MCPServer(AbstractToolset[Any]):
-    """Give it to an agent: `Agent(…, toolsets=[MCPServer("https://…/mcp", id="crm")])`."""
+    """Give it to an agent: `Agent(…, toolsets=[MCPServer("https://…/mcp", id="crm")])`.
+
+    Args:
+        source: Where the server is: what `MCPToolset` takes (a URL, a path, a transport), or a function that makes it
+            anew for each connection; it has to be one for a `fastmcp.Client`.
+        id: Names the server to people and in messages to the model. Wire format.
+        ttl: How long a tool list is used without asking. A change that the server tells of is noticed at once.
+        trust_annotations: Whether the server's claims make its tools `safe` or `idempotent`.
+        optional: Whether the agent goes on without the tools while the server can't be reached and its list isn't
+            known. Otherwise the model request is tried again, and the turn fails when that is used up.
+        connect_timeout: The time for connecting, and for a tool list.
+        per_run: Whether each run has a session of its own, for servers that remember what came before. Its calls go to
+            the worker that holds it, one after the other. Needs a URL, a path, or a function as `source`.
+        max_sessions: How many of those a worker holds. For one more, the one that is longest without a call is ended.
+        options: Those of `MCPToolset`: `read_timeout` (300 s for a call), `tool_error_behavior`, `headers`, …
+
+    Raises `DeclarationError`, also for what `MCPToolset` refuses.
+    """
 
     def __init__(
         self,
@@ -56,43 +79,24 @@ class MCPServer(AbstractToolset[Any]):
         optional: bool = False,
         connect_timeout: float | timedelta = 15.0,
         per_run: bool = False,
+        max_sessions: int = 100,
         **options: Any,
     ) -> None:
-        """`source` is what `MCPToolset` takes (a URL, a path, a transport), or a function that makes it anew for each
-        connection; it has to be one for a `fastmcp.Client`.
-
-        Args:
-            source: Where the server is.
-            id: Names the server to people and in messages to the model. Wire format.
-            ttl: How long a tool list is used without asking. A change that the server tells of is noticed at once.
-            trust_annotations: Whether the server's claims make its tools `safe` or `idempotent`.
-            optional: Whether the agent goes on without the tools while the server can't be reached and its list isn't
-                known. Otherwise the model request is tried again, and the turn fails when that is used up.
-            connect_timeout: The time for connecting, and for a tool list.
-            per_run: Whether each run has a session of its own, for servers that remember what came before. Its calls go
-                to the worker that holds it, one after the other. Needs a URL, a path, or a function as `source`.
-            options: Those of `MCPToolset`: `read_timeout` (300 s for a call), `tool_error_behavior`, `headers`, …
-
-        Raises `DeclarationError`.
-        """
-        if not id:
-            raise DeclarationError('an MCP server needs an id: MCPServer(…, id="crm")')
-        self._id = id
-        self._ttl, self._seconds = seconds(ttl) or 0.0, seconds(connect_timeout) or 0.0
-        self._trusted, self._optional = trust_annotations, optional
-        self.per_run = per_run
-        self._source, self._options = source, options
-        check(f"MCPServer(id={id!r})", source, options, per_run)
-        if not ((self._ttl == 0 or positive(self._ttl)) and positive(self._seconds)):
-            raise DeclarationError(f"ttl={ttl!r} and connect_timeout={connect_timeout!r} must be finite times")
-        self._pattern = self._make()
+        where = named(id, max_sessions)
+        check(where, source, options, per_run)
+        self._id, self._source, self._options = id, source, options
+        self._ttl, self._seconds = times(where, ttl, connect_timeout)
+        self._trusted, self._optional, self.per_run = trust_annotations, optional, per_run
+        try:
+            self._pattern = self._make()
+        except Exception as error:
+            raise DeclarationError(f"{where}: {error}") from error
         self._connection = self._unconnected()
-        self._sessions = Sessions(id, self._unconnected)
+        self._sessions = Sessions(id, self._unconnected, max_sessions)
         self._tools: dict[str, ToolDefinition] | None = None
-        self._until = 0.0
+        self._until, self._holders = 0.0, 0
         self.changes = 0
         """How often the list was found to be out of date."""
-        self._holders = 0
         self._listing = asyncio.Lock()
 
     @property
@@ -154,7 +158,7 @@ class MCPServer(AbstractToolset[Any]):
 
     async def _for_call(self) -> AbstractAsyncContextManager[MCPToolset[Any]]:
         if self.per_run and (held := binding()) is not None:
-            return await self._sessions.of_this_run(held)
+            return self._sessions.of_this_run(held)
         return self._connection.using(await self._connection.ready())
 
     async def _explain(self, name: str, ctx: RunContext[Any], answer: ModelRetry | ToolFailed) -> NoReturn:
@@ -167,8 +171,11 @@ class MCPServer(AbstractToolset[Any]):
             ) from None
         if asked:
             raise ToolFailed(f"The MCP server {self._id!r} asked for a model request (sampling): refused.") from None
+        if not (mcp_code(answer.__cause__) in UNKNOWN or GONE.search(str(answer))):
+            raise answer
         self._changed()
         if name not in await self._listed(ctx):
+            name = _called_as(name, ctx)
             raise ToolFailed(f"The tool {name!r} is gone: the MCP server {self._id!r} no longer has it.") from None
         raise answer
 
@@ -176,20 +183,21 @@ class MCPServer(AbstractToolset[Any]):
         async with self._listing:
             if self._tools is not None and monotonic() < self._until:
                 return self._tools
-            changes = self.changes
+            changes, busy = self.changes, self._tools is not None and self._connection.busy
             try:
-                self._tools = await self._list(ctx)
+                self._tools = await self._list(ctx, min(WAIT, self._seconds) if busy else self._seconds)
                 self._until = monotonic() + self._ttl if changes == self.changes else 0.0
             except ServerUnreachable as error:
                 if self._tools is None and not self._optional:
                     raise
                 logger.warning("%s Its tools are those of its last list: %s", error, sorted(self._tools or {}))
+                self._until = monotonic() + AGAIN if busy else 0.0
             return self._tools or {}
 
-    async def _list(self, ctx: RunContext[Any]) -> dict[str, ToolDefinition]:
+    async def _list(self, ctx: RunContext[Any], limit: float) -> dict[str, ToolDefinition]:
         try:
             ready = await self._connection.ready()
-            async with self._connection.using(ready) as toolset, asyncio.timeout(self._seconds):
+            async with self._connection.using(ready) as toolset, asyncio.timeout(limit):
                 tools = await toolset.get_tools(ctx)
         except AnswerLost as error:
             raise ServerUnreachable(str(error)) from None
@@ -228,3 +236,11 @@ class MCPServer(AbstractToolset[Any]):
                 await also(message)
 
         return handle
+
+
+def _called_as(name: str, ctx: RunContext[Any]) -> str:
+    """The name that the model has called a tool by, with its prefix; toolsets around this one take that away."""
+    parts = (part for message in reversed(ctx.messages) for part in message.parts)
+    calls = (part for part in parts if isinstance(part, ToolCallPart) and part.tool_call_id == ctx.tool_call_id)
+    call = next(calls, None)
+    return name if call is None else call.tool_name

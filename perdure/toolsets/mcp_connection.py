@@ -53,11 +53,12 @@ class Connection:
     async def ready(self) -> MCPToolset[Any]:
         """The open toolset of a server that answers; a new one where there is none. Raises `ServerUnreachable`.
 
-        While a call is open nothing is asked: a server may be unable to answer until that call ends.
+        While a call is open nothing is asked: a server may be unable to answer until that call ends. Nor is a
+        connection that stands ended under it, whatever another call met with.
         """
         async with self._lock:
             if self._open is not None:
-                if not self._dead and (self._calls or await self._answers(self._open)):
+                if await self._usable(self._open):
                     return self._open
                 logger.warning("MCP server %r: the connection is dead and is made anew", self._server)
                 await self._close()
@@ -74,7 +75,7 @@ class Connection:
         try:
             yield toolset
         except Exception as error:
-            cause = error.__cause__ or error
+            cause = error if isinstance(error, TimeoutError) else error.__cause__ or error
             if not lost(cause) and (isinstance(error, ANSWERS) or is_mcp_error(error)):
                 raise
             if toolset is self._open and not timed_out(cause):
@@ -89,6 +90,11 @@ class Connection:
         """End the connection, and the server's process where it is one of ours."""
         async with self._lock:
             await self._close()
+
+    async def _usable(self, toolset: MCPToolset[Any]) -> bool:
+        if self._calls:
+            return not self._dead or toolset.client.is_connected()
+        return not self._dead and await self._answers(toolset)
 
     async def _answers(self, toolset: MCPToolset[Any]) -> bool:
         """Whether the server answers, be it with an error: newer ones know no ping, and say so."""

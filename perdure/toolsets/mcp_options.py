@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 from fastmcp.client import Client
 from fastmcp.client.transports import ClientTransport
 
 from perdure.errors import DeclarationError
+from perdure.policy import seconds
 
 NOT_CARRIED = {
     "sampling_model": "a server may not ask for model requests: no limit of the run would count them",
@@ -20,7 +23,8 @@ NOT_CARRIED = {
 
 
 def check(where: str, source: Any, options: Mapping[str, Any], per_run: bool) -> None:
-    """Raise `DeclarationError` for the first thing that is wrong."""
+    """Raise `DeclarationError` for the first thing that is wrong with where the server is, or with the options of
+    `MCPToolset`."""
     for name in options.keys() & NOT_CARRIED.keys():
         raise DeclarationError(f"{where}: {name}=… isn't taken: {NOT_CARRIED[name]}")
     for name in ("auth", "headers"):
@@ -32,3 +36,23 @@ def check(where: str, source: Any, options: Mapping[str, Any], per_run: bool) ->
         raise DeclarationError(f"{where}: give a function that makes the client, as each connection needs its own")
     if per_run and isinstance(source, ClientTransport):
         raise DeclarationError(f"{where}: per_run=True needs a function that makes the transport for each session")
+
+
+def times(where: str, ttl: float | timedelta, connect_timeout: float | timedelta) -> tuple[float, float]:
+    """Both in seconds. Raises `DeclarationError`."""
+    try:
+        kept, connecting = float(seconds(ttl) or 0.0), float(seconds(connect_timeout) or 0.0)
+    except (TypeError, ValueError):
+        kept = connecting = math.nan
+    if not (0 <= kept < math.inf and 0 < connecting < math.inf):
+        raise DeclarationError(f"{where}: ttl={ttl!r} and connect_timeout={connect_timeout!r} must be finite times")
+    return kept, connecting
+
+
+def named(id: str, max_sessions: int) -> str:
+    """What errors call the server. Raises `DeclarationError` where it has no name, or may have no session."""
+    if not id:
+        raise DeclarationError('an MCP server needs an id: MCPServer(…, id="crm")')
+    if type(max_sessions) is not int or max_sessions < 1:
+        raise DeclarationError(f"MCPServer(id={id!r}): max_sessions={max_sessions!r} must be at least 1")
+    return f"MCPServer(id={id!r})"

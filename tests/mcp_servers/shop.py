@@ -8,9 +8,12 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import time
 from pathlib import Path
 
 from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.shared.exceptions import MCPError
 from mcp_types import SamplingMessage, TextContent, ToolAnnotations
 from pydantic import BaseModel
 
@@ -69,6 +72,28 @@ async def hang(n: int) -> str:
     ran(f"hang {n}")
     await asyncio.Event().wait()
     return "never"
+
+
+@shop.tool()
+async def block(n: int) -> str:
+    """Answers once there is a file `go` beside the journal. Until then the server does nothing else."""
+    ran(f"block {n}")
+    while not JOURNAL.with_name("go").exists():
+        time.sleep(0.05)  # noqa: ASYNC251
+    return f"went {n}"
+
+
+@shop.tool()
+async def quota(n: int) -> str:
+    """Refuses by an error of the protocol, under a code that MCP's library uses for a connection that ended."""
+    ran(f"quota {n}")
+    raise MCPError(-32000, "Quota used up")
+
+
+@shop.tool()
+def fail() -> str:
+    """Answers with an error."""
+    raise ToolError("no such customer")
 
 
 @shop.tool()
