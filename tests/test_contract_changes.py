@@ -101,6 +101,17 @@ async def test_a_file_that_is_no_export_is_refused(tmp_path: Path) -> None:
     assert "give another file" in " ".join(done.err.split())
 
 
+async def test_a_file_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text(APP)
+    (tmp_path / "folder").mkdir()
+    for file, reason in (("nowhere/x.json", "No such file or directory"), ("folder", "Is a directory")):
+        done = await perdure("check", "shop:app", "--contracts", file, cwd=tmp_path)
+        assert done.code == 2
+        assert f"{file} can't be written: {reason}" in " ".join(done.err.replace("│", " ").split())
+        assert "Traceback" not in done.err
+    assert not list(tmp_path.rglob("*.part"))
+
+
 def export(**tools: Any) -> Json:
     """An export of one agent with these tools."""
     return {"perdure_contracts": 1, "agents": {"shop": {"tools": tools}}}
