@@ -17,8 +17,9 @@ from perdure.contracts import Json
 from perdure.errors import DeclarationError
 from perdure.listing import every, shown
 from perdure.schemas import check_schema
+from perdure.toolsets.callables import code_of
 from perdure.toolsets.contract_toolset import ContractToolset
-from perdure.toolsets.json_types import hints_of, lost_in, name_of, read_once, schema_of, write_only
+from perdure.toolsets.json_types import check_readable, hints_of, lost_in, name_of, read_once, schema_of
 
 TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """What every provider accepts as the name of a tool."""
@@ -61,13 +62,8 @@ def _check_toolset(toolset: AbstractToolset[Any], where: str) -> None:
 
 def _check_function(tool: Tool[Any], what: str) -> None:
     """The function of a tool: it has one result, and its types survive JSON."""
-    if secret := write_only(tool.function_schema.json_schema):
-        raise DeclarationError(
-            f"{what}: the argument {secret!r} is write-only (a secret): written as JSON it becomes "
-            "asterisks, and asterisks are what would run. Pass a reference and look the secret up in the tool."
-        )
-    function = getattr(tool.function, "func", tool.function)  # of a functools.partial
-    call = function if inspect.isroutine(function) else getattr(function, "__call__", function)  # noqa: B004
+    check_readable(tool.function_schema.json_schema, what, "tool")
+    call = code_of(tool.function)
     if inspect.isgeneratorfunction(call) or inspect.isasyncgenfunction(call):
         raise DeclarationError(f"{what}: its function yields; a tool has one result, so let it return a list")
     hints = hints_of(call)
