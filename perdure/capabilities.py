@@ -45,11 +45,21 @@ NOT_BUILT = {
 }
 
 
-def check_capabilities(agent: AbstractAgent[Any, Any], where: str) -> None:
-    """Raise `DeclarationError` for the first capability that can't be carried."""
+def all_of(agent: AbstractAgent[Any, Any]) -> list[AbstractCapability[Any]]:
+    """The capabilities of an agent, also those that others combine."""
     found: list[AbstractCapability[Any]] = []
     agent.root_capability.apply(found.append)
-    for capability in found:
+    return found
+
+
+def on_demand(agent: AbstractAgent[Any, Any]) -> set[str]:
+    """The ids of the capabilities that the model loads when it needs them. One without an id is refused."""
+    return {capability.id for capability in all_of(agent) if capability.defer_loading is True and capability.id}
+
+
+def check_capabilities(agent: AbstractAgent[Any, Any], where: str) -> None:
+    """Raise `DeclarationError` for the first capability that can't be carried."""
+    for capability in all_of(agent):
         while isinstance(capability, WrapperCapability):
             capability = capability.wrapped
         if not isinstance(capability, HARMLESS):

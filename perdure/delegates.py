@@ -12,6 +12,7 @@ from perdure.agent import DurableAgent
 from perdure.checks.known import static_tools
 from perdure.contracts import AgentTerms, Limits, Target
 from perdure.errors import DeclarationError
+from perdure.toolsets.signature import with_fields
 from perdure.toolsets.target import target_of
 
 
@@ -60,7 +61,7 @@ def _check_limits(where: str, other: DurableAgent, terms: AgentTerms) -> None:
 def _check_params(
     where: str, caller: DurableAgent, other: DurableAgent, terms: AgentTerms, tool: ToolDefinition
 ) -> None:
-    fields: Mapping[str, Any] = tool.parameters_json_schema.get("properties", {})
+    fields: Mapping[str, Any] = with_fields(tool.parameters_json_schema).get("properties", {})
     given = sorted({*(name for name in fields if name != terms.prompt), *terms.params, *terms.inherit})
     if other.params_type is None and other.deps is None and given:
         raise DeclarationError(f"{where} gives {given}, but agent {other.name!r} takes no params")
@@ -79,4 +80,4 @@ def _check_params(
 
 def _schema(durable: DurableAgent) -> Mapping[str, Any]:
     """The JSON Schema of an agent's params, as far as it is an object."""
-    return {} if durable.params_type is None else TypeAdapter(durable.params_type).json_schema()
+    return {} if durable.params_type is None else with_fields(TypeAdapter(durable.params_type).json_schema())

@@ -1,21 +1,27 @@
-"""The tools of an agent as a step would list them, as far as that can be known without a run."""
+"""What the toolsets of an agent show to the model, as far as that can be known without a run.
+
+One walk over toolsets, for all that is checked, listed or exported when an `App` is built.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import (
     AbstractToolset,
+    ApprovalRequiredToolset,
     CombinedToolset,
     DeferredLoadingToolset,
     ExternalToolset,
+    FilteredToolset,
     FunctionToolset,
     IncludeReturnSchemasToolset,
     PrefixedToolset,
+    PreparedToolset,
     RenamedToolset,
     SetMetadataToolset,
     WrapperToolset,
@@ -24,32 +30,68 @@ from pydantic_ai.toolsets import (
 from perdure.toolsets.namespace import Namespace
 
 Definitions = list[ToolDefinition]
+Change = Callable[[ToolDefinition], ToolDefinition]
 
 
-def listed(toolset: AbstractToolset[Any]) -> Definitions | None:
-    """The definitions of a toolset, but for metadata; `None` where only a run can tell: filters, `prepare`, servers.
+class Shown(NamedTuple):
+    """What a toolset shows."""
 
-    Without the tools of a capability that is loaded on demand: nobody searches for those.
-    """
+    rows: list[tuple[ToolDefinition, AbstractToolset[Any]]]
+    """Each tool, as the model sees it, and the toolset that has it."""
+    exact: bool
+    """Every run shows just these, as they are here."""
+    complete: bool
+    """No run shows others, or these under other names."""
+
+
+def shown(toolset: AbstractToolset[Any]) -> Shown:
+    """What a toolset shows to the model. Nothing is known of one that asks somebody else (an MCP server)."""
     match toolset:
         case FunctionToolset():
-            fixed = all(tool.prepare is None for tool in toolset.tools.values())
-            return [tool.tool_def for tool in toolset.tools.values()] if fixed else None
+            tools = list(toolset.tools.values())
+            fixed = all(tool.prepare is None for tool in tools)
+            return Shown([(tool.tool_def, toolset) for tool in tools], fixed, fixed)
         case ExternalToolset():
-            return list(toolset.tool_defs)
+            return Shown([(replace(tool, kind="external"), toolset) for tool in toolset.tool_defs], True, True)
         case CombinedToolset():
-            parts = [listed(part) for part in toolset.toolsets]
-            return None if None in parts else [tool for part in parts for tool in part or []]
+            return joined(shown(part) for part in toolset.toolsets)
         case WrapperToolset():
-            inner = listed(toolset.wrapped)
-            shown = _wrapped(toolset)
-            return None if inner is None or shown is None else [one for tool in inner if (one := shown(tool))]
+            inner, (exact, complete) = shown(toolset.wrapped), _kept(toolset)
+            change = _changed(toolset)
+            rows = [(change(tool), owner) for tool, owner in inner.rows]
+            return Shown(rows, inner.exact and exact, inner.complete and complete)
         case _:
-            return None
+            return Shown([], False, False)
 
 
-def _wrapped(toolset: WrapperToolset[Any]) -> Callable[[ToolDefinition], ToolDefinition | None] | None:
-    """What a wrapper makes of each definition; `None` where only a run can tell."""
+def joined(parts: Iterable[Shown]) -> Shown:
+    """What several toolsets show together."""
+    found = list(parts)
+    rows = [row for part in found for row in part.rows]
+    return Shown(rows, all(part.exact for part in found), all(part.complete for part in found))
+
+
+def _kept(toolset: WrapperToolset[Any]) -> tuple[bool, bool]:
+    """Whether what is wrapped is still shown in every run, and nothing else in any."""
+    match toolset:
+        case (
+            PrefixedToolset()
+            | RenamedToolset()
+            | DeferredLoadingToolset()
+            | SetMetadataToolset()
+            | IncludeReturnSchemasToolset()
+            | ApprovalRequiredToolset()
+        ):
+            return True, True
+        case FilteredToolset() | PreparedToolset():
+            return False, True  # Pydantic AI refuses a `prepared` that renames or adds
+        case _:
+            owned = _owner(toolset) is not None
+            return owned, owned
+
+
+def _changed(toolset: WrapperToolset[Any]) -> Change:
+    """What a wrapper makes of each definition."""
     match toolset:
         case Namespace():
             return lambda tool: toolset.shown(replace(tool, name=f"{toolset.prefix}_{tool.name}"))
@@ -57,25 +99,48 @@ def _wrapped(toolset: WrapperToolset[Any]) -> Callable[[ToolDefinition], ToolDef
             return lambda tool: replace(tool, name=f"{toolset.prefix}_{tool.name}")
         case RenamedToolset():
             new = {old: new for new, old in toolset.name_map.items()}
-            return lambda tool: replace(tool, name=new.get(tool.name, tool.name))
+            return lambda tool: replace(tool, name=new.get(tool.name) or tool.name)
         case DeferredLoadingToolset():
             names = toolset.tool_names
             return lambda tool: replace(tool, defer_loading=True) if names is None or tool.name in names else tool
-        case SetMetadataToolset() | IncludeReturnSchemasToolset():
-            return lambda tool: tool
+        case SetMetadataToolset():
+            return lambda tool: replace(tool, metadata={**(tool.metadata or {}), **toolset.metadata})
+        case IncludeReturnSchemasToolset():
+            return lambda tool: replace(tool, include_return_schema=tool.include_return_schema is not False)
         case _:
-            owner = getattr(toolset, "capability", None)
-            if not isinstance(owner, AbstractCapability):
-                return None
-            return lambda tool: None if owner.defer_loading is True else tool
+            owner = _owner(toolset)
+            return (lambda tool: tool) if owner is None else (lambda tool: _owned(tool, owner))
+
+
+def _owner(toolset: WrapperToolset[Any]) -> AbstractCapability[Any] | None:
+    """The capability that a toolset is of, where it is of one."""
+    owner: Any = getattr(toolset, "capability", None)
+    return cast("AbstractCapability[Any]", owner) if isinstance(owner, AbstractCapability) else None
+
+
+def _owned(tool: ToolDefinition, owner: AbstractCapability[Any]) -> ToolDefinition:
+    """A tool of a capability: one that is loaded on demand claims all tools beneath it."""
+    deferred = owner.defer_loading is True
+    id = owner.id if deferred or tool.capability_id is None else tool.capability_id
+    return replace(tool, capability_id=id, defer_loading=deferred or tool.defer_loading)
+
+
+def listed(toolset: AbstractToolset[Any]) -> Definitions | None:
+    """The definitions of a toolset; `None` where only a run can tell: filters, `prepare`, servers."""
+    found = shown(toolset)
+    return [tool for tool, _ in found.rows] if found.exact else None
+
+
+def every(toolset: AbstractToolset[Any]) -> Iterator[AbstractToolset[Any]]:
+    """The toolset and all that it wraps or combines."""
+    yield toolset
+    if isinstance(toolset, WrapperToolset):
+        yield from every(toolset.wrapped)
+    elif isinstance(toolset, CombinedToolset):
+        for part in toolset.toolsets:
+            yield from every(part)
 
 
 def namespaces_in(toolset: AbstractToolset[Any]) -> Iterator[Namespace]:
     """The namespaces in a toolset."""
-    if isinstance(toolset, Namespace):
-        yield toolset
-    if isinstance(toolset, WrapperToolset):
-        yield from namespaces_in(toolset.wrapped)
-    elif isinstance(toolset, CombinedToolset):
-        for part in toolset.toolsets:
-            yield from namespaces_in(part)
+    return (part for part in every(toolset) if isinstance(part, Namespace))

@@ -15,6 +15,7 @@ from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.native_tools import AbstractNativeTool
 from pydantic_ai.tools import ToolDefinition
 
+from perdure.capabilities import all_of, on_demand
 from perdure.listing import listed
 
 
@@ -26,7 +27,9 @@ def native_problem(agent: AbstractAgent[Any, Any], model: Model) -> str | None:
     own = [listed(toolset) for toolset in agent.toolsets if not _replaces(getattr(toolset, "capability", None))]
     if not tools or None in own:
         return None
-    replaced |= {tool.unless_native for part in own for tool in part or [] if tool.unless_native}
+    late = on_demand(agent)
+    shown = [tool for part in own for tool in part or [] if tool.capability_id not in late]
+    replaced |= {tool.unless_native for tool in shown if tool.unless_native}
     local = [ToolDefinition(name=f"local_{number}", unless_native=id) for number, id in enumerate(sorted(replaced))]
     try:
         model.prepare_request(None, ModelRequestParameters(native_tools=tools, function_tools=local))
@@ -37,11 +40,9 @@ def native_problem(agent: AbstractAgent[Any, Any], model: Model) -> str | None:
 
 def _declared(agent: AbstractAgent[Any, Any]) -> tuple[list[AbstractNativeTool], set[str]]:
     """The agent's native tools, and the ids of those that a local tool may take the place of."""
-    found: list[AbstractCapability[Any]] = []
-    agent.root_capability.apply(found.append)
     tools: list[AbstractNativeTool] = []
     replaced: set[str] = set()
-    for capability in found:
+    for capability in all_of(agent):
         own = [tool for tool in capability.get_native_tools() if isinstance(tool, AbstractNativeTool)]
         while isinstance(capability, WrapperCapability):
             capability = capability.wrapped

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from pydantic_ai.capabilities import AbstractCapability, ToolSearch
+from pydantic_ai.capabilities import ToolSearch
 from pydantic_ai.models import Model
 from pydantic_ai.tools import ToolDefinition
 
 from perdure.agent import DurableAgent
+from perdure.capabilities import all_of, on_demand
 from perdure.errors import DeclarationError
 from perdure.listing import listed, namespaces_in
 from perdure.native import native_problem
@@ -23,11 +24,10 @@ SEARCH = ToolSearch.function_tool_name
 
 def check_search(durable: DurableAgent, where: str) -> None:
     """Raise `DeclarationError` for a search that could find nothing, and for what no request could be made with."""
-    parts = [listed(toolset) for toolset in durable.agent.toolsets]
-    tools = [tool for part in parts for tool in part or []]
+    tools, exact = _searchable(durable)
     search = _the_search(durable, where)
     hidden = [tool.name for tool in tools if tool.defer_loading]
-    if not hidden and None not in parts and search != ToolSearch():
+    if not hidden and exact and search != ToolSearch():
         raise DeclarationError(
             f"{where}: ToolSearch has nothing to search: no tool is hidden. Hide some: "
             "toolset.defer_loading(), Tool(…, defer_loading=True), or namespace(…) from perdure.toolsets.namespace"
@@ -42,20 +42,21 @@ def check_search(durable: DurableAgent, where: str) -> None:
 
 def lookups(durable: DurableAgent) -> list[str]:
     """The tools that Pydantic AI adds to the agent's own; a policy may be for them."""
+    tools, exact = _searchable(durable)
+    hidden = not exact or any(tool.defer_loading for tool in tools)
+    return [SEARCH] * hidden + ["load_capability"] * bool(on_demand(durable.agent))
+
+
+def _searchable(durable: DurableAgent) -> tuple[list[ToolDefinition], bool]:
+    """The tools that every run has, and whether those are all: without those of a capability that is loaded on demand,
+    which nobody searches for."""
+    late = on_demand(durable.agent)
     parts = [listed(toolset) for toolset in durable.agent.toolsets]
-    hidden = None in parts or any(tool.defer_loading for part in parts for tool in part or [])
-    deferred = any(capability.defer_loading is True for capability in _capabilities(durable))
-    return [SEARCH] * hidden + ["load_capability"] * deferred
-
-
-def _capabilities(durable: DurableAgent) -> list[AbstractCapability[Any]]:
-    found: list[AbstractCapability[Any]] = []
-    durable.agent.root_capability.apply(found.append)
-    return found
+    return [tool for part in parts for tool in part or [] if tool.capability_id not in late], None not in parts
 
 
 def _the_search(durable: DurableAgent, where: str) -> ToolSearch[Any]:
-    searches = [capability for capability in _capabilities(durable) if isinstance(capability, ToolSearch)]
+    searches = [capability for capability in all_of(durable.agent) if isinstance(capability, ToolSearch)]
     if len(searches) > 1:
         raise DeclarationError(f"{where} has {len(searches)} ToolSearch capabilities: a model is offered one search")
     return searches[0] if searches else ToolSearch()

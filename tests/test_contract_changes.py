@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,19 @@ async def test_a_file_that_is_no_export_is_refused(tmp_path: Path) -> None:
     done = await perdure("check", "shop:app", "--against", "bad.json", "--contracts", "./bad.json", cwd=tmp_path)
     assert done.code == 2
     assert "give another file" in " ".join(done.err.split())
+
+
+async def test_a_file_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text(APP)
+    (tmp_path / "folder").mkdir()
+    await perdure("check", "shop:app", cwd=tmp_path)
+    before = sorted(os.listdir(tmp_path))
+    for file, reason in (("nowhere/x.json", "No such file or directory"), ("folder", "Is a directory")):
+        done = await perdure("check", "shop:app", "--contracts", file, cwd=tmp_path)
+        assert done.code == 2
+        assert f"{file} can't be written: {reason}" in " ".join(done.err.replace("│", " ").split())
+        assert "Traceback" not in done.err
+    assert sorted(os.listdir(tmp_path)) == before
 
 
 def export(**tools: Any) -> Json:

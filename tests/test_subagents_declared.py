@@ -24,6 +24,14 @@ class Params(BaseModel):
     customer: str = "nobody"
 
 
+class Tree(BaseModel):
+    """Refers to itself, so that its schema is one of `$defs`."""
+
+    prompt: str
+    lang: str
+    children: list[Tree] = []
+
+
 class Own(BaseModel):
     customer: str
 
@@ -63,6 +71,9 @@ def test_what_is_wrong_about_the_agent_shows_in_the_app(tool: Any, own: Any, oth
     ("options", "said"),
     [
         ({"max_depth": 0}, "max_depth=0 must be at least 1"),
+        ({"max_depth": "3"}, "max_depth='3' must be at least 1, a whole number"),
+        ({"prompt": ""}, "prompt='' must be a field of the input that is text. Its fields: ['prompt']"),
+        ({"input": Tree, "prompt": "children"}, "Its fields: ['children', 'lang', 'prompt']"),
         ({"prompt": "question"}, "prompt='question' must be a field of the input that is text"),
         ({"input": Params}, "prompt='prompt' must be a field of the input that is text"),
         (
@@ -77,6 +88,12 @@ def test_what_is_wrong_in_itself_shows_at_once(options: dict[str, Any], said: st
     with pytest.raises(DeclarationError) as raised:
         agent_tool("clerk", **options)
     assert said in str(raised.value)
+
+
+def test_a_type_that_refers_to_itself_has_its_fields_too() -> None:
+    built(agent_tool("clerk", input=Tree), other=Params)
+    with pytest.raises(DeclarationError, match=r"needs the params \['lang', 'prompt'\]"):
+        built(agent_tool("clerk"), other=Tree)
 
 
 def test_what_is_right() -> None:

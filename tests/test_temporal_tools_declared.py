@@ -171,6 +171,18 @@ async def test_a_contract_says_it_all() -> None:
         tools.activity("ReserveStock", contract=Pledge(), input_model=Order)
 
 
+@pytest.mark.parametrize("metadata", [None, {"perdure_target": None, "perdure_result": str, "mine": 1}])
+def test_metadata_of_the_app_takes_nothing_away(metadata: dict[str, Any] | None) -> None:
+    tools = TemporalTools("tools")
+    tools.activity("ReserveStock", contract=Pledge(), metadata=metadata)
+    definition = tools.tools["reserve"].tool_def
+    target = target_of(definition)
+    assert target is not None
+    assert target.name == "ReserveStock"
+    assert result_of(definition) is int
+    assert (definition.metadata or {}).get("mine") == (metadata or {}).get("mine")
+
+
 async def test_check_shows_who_serves_a_tool(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "temporal-tools.md").read_text()
     (tmp_path / "declared.py").write_text(re.findall(r"^```python\n(.*?)^```", page, re.M | re.S)[0])

@@ -13,10 +13,11 @@ from typing import Any
 
 from pydantic_ai import AgentRun
 from pydantic_ai.agent import AbstractAgent
-from pydantic_ai.capabilities import AbstractCapability, ToolSearch
+from pydantic_ai.capabilities import ToolSearch
 from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models import Model
 
+from perdure.capabilities import on_demand
 from perdure.toolsets.namespace import lists_only, only
 
 
@@ -27,7 +28,7 @@ async def usable(
     """While entered, namespaces list what was found, and what the last response calls."""
     last = messages[-1] if messages else None
     called = {call.tool_name for call in last.tool_calls} if isinstance(last, ModelResponse) else set[str]()
-    everything = ToolSearch.function_tool_name in called or _sends_hidden(model) or _loads(agent)
+    everything = ToolSearch.function_tool_name in called or _sends_hidden(model) or on_demand(agent)
     with nullcontext() if everything else only(called):
         yield
 
@@ -40,12 +41,6 @@ def _sends_hidden(model: Model) -> bool:
         return True
     supported = profile.get("supported_native_tools", frozenset())
     return profile.get("tool_deferral_mode") is not None or any(kind.kind == "tool_search" for kind in supported)
-
-
-def _loads(agent: AbstractAgent[Any, Any]) -> bool:
-    found: list[AbstractCapability[Any]] = []
-    agent.root_capability.apply(found.append)
-    return any(capability.defer_loading is True for capability in found)
 
 
 async def list_called(run: AgentRun[Any, Any], names: Collection[str]) -> None:

@@ -6,14 +6,14 @@ import inspect
 from typing import Any
 
 from perdure.errors import DeclarationError
+from perdure.toolsets.callables import code_of
 
 
 def check_function(what: str, function: Any, arguments: int) -> None:
     """Raise `DeclarationError` unless `function` is `None` or an async callable of so many arguments."""
     if function is None:
         return
-    call = function if inspect.isroutine(function) else getattr(function, "__call__", None)  # noqa: B004
-    if not inspect.iscoroutinefunction(call):
+    if not inspect.iscoroutinefunction(code_of(function)):
         raise DeclarationError(f"{what}={function!r} isn't an async function: it would block the worker")
     try:
         inspect.signature(function).bind(*([None] * arguments))

@@ -9,8 +9,9 @@ from pydantic_ai.tools import ToolDefinition
 
 from perdure.agent import DurableAgent
 from perdure.checks.functions import check_function
-from perdure.checks.known import every, ruled_by, static_tools
+from perdure.checks.known import ruled_by, static_tools
 from perdure.errors import DeclarationError
+from perdure.listing import every
 from perdure.schemas import check_type
 from perdure.searching import lookups
 from perdure.toolsets.contract import CONTRACT

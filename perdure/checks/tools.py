@@ -10,29 +10,17 @@ from typing import Any, cast, get_args, get_origin
 from pydantic_ai import RunContext
 from pydantic_ai.messages import ToolReturn
 from pydantic_ai.tools import Tool
-from pydantic_ai.toolsets import (
-    AbstractToolset,
-    ApprovalRequiredToolset,
-    CombinedToolset,
-    ExternalToolset,
-    FunctionToolset,
-    IncludeReturnSchemasToolset,
-    PrefixedToolset,
-    RenamedToolset,
-    SetMetadataToolset,
-    WrapperToolset,
-)
+from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, ExternalToolset, FunctionToolset, WrapperToolset
 
 from perdure.agent import DurableAgent
-from perdure.checks.known import Shown, every, shown
 from perdure.contracts import Json
 from perdure.errors import DeclarationError
+from perdure.listing import every, shown
 from perdure.schemas import check_schema
+from perdure.toolsets.callables import code_of
 from perdure.toolsets.contract_toolset import ContractToolset
-from perdure.toolsets.json_types import hints_of, lost_in, name_of, read_once, schema_of, write_only
+from perdure.toolsets.json_types import check_readable, hints_of, lost_in, name_of, read_once, schema_of
 
-KEEPING = (PrefixedToolset, RenamedToolset, ApprovalRequiredToolset, IncludeReturnSchemasToolset, SetMetadataToolset)
-"""Wrappers that leave out no tool."""
 TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """What every provider accepts as the name of a tool."""
 
@@ -42,11 +30,10 @@ def check_tools(durable: DurableAgent, where: str) -> None:
     for toolset in durable.agent.toolsets:
         for part in every(toolset):
             _check_toolset(part, where)
-    known = [tool for toolset in durable.agent.toolsets for tool in shown(toolset) or []]
-    _check_names(durable, known, where)
-    if durable.require_descriptions:
-        for name, tool, _ in known:
-            _check_description(f"{where}: tool {name!r}", tool.description, tool.parameters_json_schema)
+    _check_names(durable, where)
+    for found in map(shown, durable.agent.toolsets) if durable.require_descriptions else ():
+        for tool, _ in found.rows if found.exact else ():
+            _check_description(f"{where}: tool {tool.name!r}", tool.description, tool.parameters_json_schema)
 
 
 def _check_toolset(toolset: AbstractToolset[Any], where: str) -> None:
@@ -75,13 +62,8 @@ def _check_toolset(toolset: AbstractToolset[Any], where: str) -> None:
 
 def _check_function(tool: Tool[Any], what: str) -> None:
     """The function of a tool: it has one result, and its types survive JSON."""
-    if secret := write_only(tool.function_schema.json_schema):
-        raise DeclarationError(
-            f"{what}: the argument {secret!r} is write-only (a secret): written as JSON it becomes "
-            "asterisks, and asterisks are what would run. Pass a reference and look the secret up in the tool."
-        )
-    function = getattr(tool.function, "func", tool.function)  # of a functools.partial
-    call = function if inspect.isroutine(function) else getattr(function, "__call__", function)  # noqa: B004
+    check_readable(tool.function_schema.json_schema, what, "tool")
+    call = code_of(tool.function)
     if inspect.isgeneratorfunction(call) or inspect.isasyncgenfunction(call):
         raise DeclarationError(f"{what}: its function yields; a tool has one result, so let it return a list")
     hints = hints_of(call)
@@ -114,30 +96,21 @@ def _check_result(hint: Any, tool: Tool[Any], what: str) -> None:
         schema_of(hint, f"{what}: its result", written=True)
 
 
-def _check_names(durable: DurableAgent, known: Shown, where: str) -> None:
-    for name, _, _ in known:
-        if not TOOL_NAME.fullmatch(name):
-            raise DeclarationError(f"{where}: the tool name {name!r} is not 1 to 64 of A-Z, a-z, 0-9, _ and -")
+def _check_names(durable: DurableAgent, where: str) -> None:
+    """Names are valid, and no two tools that every run shows have one. Of others only a run can tell."""
     taken: dict[str, AbstractToolset[Any]] = {}
     for toolset in durable.agent.toolsets:
-        for name, _, owner in shown(toolset) or [] if _always_shows(toolset) else []:
-            if name in taken:
+        found = shown(toolset)
+        for tool, owner in found.rows:
+            if found.complete and not TOOL_NAME.fullmatch(tool.name):
+                raise DeclarationError(f"{where}: the tool name {tool.name!r} is not 1 to 64 of A-Z, a-z, 0-9, _ and -")
+            if found.exact and tool.name in taken:
                 raise DeclarationError(
-                    f"{where}: {owner.label} and {taken[name].label} both have a tool {name!r}. "
+                    f"{where}: {owner.label} and {taken[tool.name].label} both have a tool {tool.name!r}. "
                     f"{toolset.tool_name_conflict_hint}"
                 )
-            taken[name] = owner
-
-
-def _always_shows(toolset: AbstractToolset[Any]) -> bool:
-    """Whether a toolset shows its tools in every run: what filters or prepares them may leave out one of two."""
-    parts = list(every(toolset))
-    prepared = (tool.prepare for part in parts if isinstance(part, FunctionToolset) for tool in _tools(part))
-    return not any(prepared) and all(type(part) in KEEPING or not isinstance(part, WrapperToolset) for part in parts)
-
-
-def _tools(toolset: FunctionToolset[Any]) -> list[Tool[Any]]:
-    return list(toolset.tools.values())
+            if found.exact:
+                taken[tool.name] = owner
 
 
 def _check_description(what: str, description: str | None, schema: Json) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from perdure.cli.exits import FAILED
+from perdure.cli.files import write_file
 
 if TYPE_CHECKING:
     from perdure import App
@@ -38,8 +39,8 @@ def export_of(app: App) -> Json:
 
 
 def write(file: Path, exported: Json) -> None:
-    """Write an export, so that a file under version control shows what changed."""
-    file.write_text(json.dumps(exported, indent=2, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
+    """Write an export, so that a file under version control shows what changed. Raises `typer.BadParameter`."""
+    write_file(file, json.dumps(exported, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
 
 
 def compare(file: Path, exported: Json, *, as_json: bool) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +11,7 @@ from typing import Annotated
 import typer
 
 from perdure.cli.exits import one_line_errors
+from perdure.cli.files import write_file
 from perdure.cli.options import Address, Namespace, Profile, RunId
 
 
@@ -30,10 +30,7 @@ def export(
     if output is None:
         sys.stdout.write(text)
         return
-    try:
-        _write(output, text)
-    except OSError as error:
-        raise typer.BadParameter(f"{output} can't be written: {error.strerror}") from None
+    write_file(output, text)
 
 
 async def _export(where: dict[str, str | None], id: str, lines: bool) -> str:
@@ -54,13 +51,3 @@ async def _export(where: dict[str, str | None], id: str, lines: bool) -> str:
         "first": first,
     }
     return json.dumps({**about, "transcript": entries}, indent=2) + "\n"
-
-
-def _write(file: Path, text: str) -> None:
-    """All of it or nothing: a file that is there stays as it is until the new one is whole."""
-    unfinished = file.with_name(f"{file.name}.{os.getpid()}.part")
-    try:
-        unfinished.write_text(text, encoding="utf-8")
-        unfinished.replace(file)
-    finally:
-        unfinished.unlink(missing_ok=True)

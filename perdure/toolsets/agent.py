@@ -7,17 +7,16 @@ output is the call's result. A handoff moves the conversation itself to the othe
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pydantic import TypeAdapter
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.tools import Tool
 
 from perdure.contracts import AgentTerms, Limits, Target
 from perdure.errors import DeclarationError
 from perdure.names import check_name
-from perdure.toolsets.signature import of_function, of_model
+from perdure.toolsets.signature import fields_of, of_function, of_model
 from perdure.toolsets.target import metadata_of
 
 MAX_DEPTH = 3
@@ -25,7 +24,7 @@ NO_LETTER = re.compile(r"[^A-Za-z0-9_-]")
 
 
 async def _prompted(prompt: str) -> Any:
-    """Ask.
+    """What the model gives where no `input` is declared. It is never called: the tool is made of its signature.
 
     Args:
         prompt: What to do, with all that is needed for it: nothing of this conversation is passed on.
@@ -33,7 +32,7 @@ async def _prompted(prompt: str) -> Any:
 
 
 async def _handed() -> str:
-    """Hand over."""
+    """A handoff without `input`. It is never called: the tool is made of its signature."""
     return ""
 
 
@@ -73,22 +72,15 @@ def agent_tool(
         DeclarationError: for whatever is wrong here, and when the `App` is built, for what is wrong about the agent.
     """
     where = f"agent_tool({agent!r})"
-    if max_depth < 1:
-        raise DeclarationError(f"{where}: max_depth={max_depth!r} must be at least 1")
+    if type(max_depth) is not int or max_depth < 1:
+        raise DeclarationError(f"{where}: max_depth={max_depth!r} must be at least 1, a whole number")
     if task_queue is not None:
         check_name(task_queue, f"{where}: task_queue")
-    terms = AgentTerms(
-        prompt=prompt,
-        params=dict(params or {}),
-        inherit=list(inherit),
-        model=model,
-        limits=limits.given() if limits else {},
-        max_depth=max_depth,
-    )
+    given = limits.given() if limits else {}
+    terms = _terms(params, inherit, prompt=prompt, model=model, limits=given, max_depth=max_depth)
     target = Target(kind="agent", name=agent, task_queue=task_queue, agent=terms)
-    own = name or f"ask_{NO_LETTER.sub('_', agent)}"
     text = description or f"Let the agent {agent!r} work on something, and wait for its answer."
-    return _tool(target, terms, own, text, input, _prompted, where, more)
+    return _tool(target, name or _named("ask", agent), text, input, where, more)
 
 
 def handoff_tool(
@@ -118,24 +110,24 @@ def handoff_tool(
         DeclarationError: as `agent_tool`.
     """
     where = f"handoff_tool({agent!r})"
-    terms = AgentTerms(params=dict(params or {}), inherit=list(inherit), model=model)
-    own = name or f"transfer_to_{NO_LETTER.sub('_', agent)}"
+    terms = _terms(params, inherit, model=model)
+    target = Target(kind="handoff", name=agent, agent=terms)
     text = description or f"Hand this conversation over to the agent {agent!r}, who goes on with it."
-    return _tool(Target(kind="handoff", name=agent, agent=terms), terms, own, text, input, _handed, where, more)
+    return _tool(target, name or _named("transfer_to", agent), text, input, where, more)
 
 
-def _tool(
-    target: Target,
-    terms: AgentTerms,
-    name: str,
-    description: str,
-    input: Any,
-    default: Callable[..., Any],
-    where: str,
-    more: dict[str, Any],
-) -> Tool[Any]:
+def _terms(params: Mapping[str, Any] | None, inherit: Sequence[str], **more: Any) -> AgentTerms:
+    return AgentTerms(params=dict(params or {}), inherit=list(inherit), **more)
+
+
+def _named(verb: str, agent: str) -> str:
+    return f"{verb}_{NO_LETTER.sub('_', agent)}"
+
+
+def _tool(target: Target, name: str, description: str, input: Any, where: str, more: dict[str, Any]) -> Tool[Any]:
+    default = _prompted if target.kind == "agent" else _handed
     stub = of_function(default, where) if input is None else of_model(input, None, name, where)
-    _check_names(terms, input, where)
+    _check_names(target, input, where)
     try:
         tool = Tool(stub, name=name, description=description, takes_ctx=False, **more)
     except (UserError, TypeError) as error:
@@ -144,10 +136,11 @@ def _tool(
     return tool
 
 
-def _check_names(terms: AgentTerms, input: Any, where: str) -> None:
+def _check_names(target: Target, input: Any, where: str) -> None:
     """Every param comes from one place, and the prompt is there."""
-    fields = {"prompt": {"type": "string"}} if input is None else TypeAdapter(input).json_schema().get("properties", {})
-    if terms.prompt and fields.get(terms.prompt, {}).get("type") != "string":
+    terms = target.agent or AgentTerms()
+    fields = {"prompt": {"type": "string"}} if input is None else fields_of(input, where)
+    if target.kind == "agent" and fields.get(terms.prompt, {}).get("type") != "string":
         raise DeclarationError(
             f"{where}: prompt={terms.prompt!r} must be a field of the input that is text. Its fields: {sorted(fields)}"
         )

@@ -20,7 +20,7 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 from perdure.contracts import Json, Target, unfit, validation_problems
 from perdure.errors import DeclarationError, ToolContractViolation
 from perdure.schemas import problems
-from perdure.toolsets.json_types import lost_in, name_of, schema_of, write_only
+from perdure.toolsets.json_types import check_readable, lost_in, name_of, schema_of
 from perdure.toolsets.target import metadata_of
 
 CONTRACT = "perdure_contract"
@@ -57,11 +57,7 @@ class ToolContract:
         model = cast("Any", self.input_model)
         if not isinstance(model, type) or not issubclass(model, BaseModel) or issubclass(model, RootModel):
             raise DeclarationError(f"{self._where}: input_model={model!r} must be a BaseModel with a field an argument")
-        if secret := write_only(self.input_schema.get("properties")):
-            raise DeclarationError(
-                f"{self._where}: the argument {secret!r} is write-only (a secret): written as JSON it becomes "
-                "asterisks, and asterisks are what would run. Pass a reference and look the secret up in the handler."
-            )
+        check_readable(self.input_schema.get("properties"), self._where, "handler")
         if lost := lost_in(model):
             raise DeclarationError(f"{self._where}: input_model doesn't survive JSON: {lost}")
         _ = self.fields, self.output_schema

@@ -58,7 +58,7 @@ class Options(TypedDict, total=False):
     args_validator: Callable[..., Any]
     defer_loading: bool
     include_return_schema: bool
-    metadata: dict[str, Any]
+    metadata: dict[str, Any] | None
 
 
 def definition(declared: Any, kind: str) -> tuple[str, Callable[..., Any] | None]:

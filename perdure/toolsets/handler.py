@@ -13,6 +13,7 @@ from pydantic_ai import RunContext
 from pydantic_ai.messages import ToolReturn
 
 from perdure.errors import DeclarationError
+from perdure.toolsets.callables import code_of
 from perdure.toolsets.contract import ToolContract
 from perdure.toolsets.json_types import hints_of, name_of, read_once
 
@@ -46,8 +47,7 @@ def handler_of(contract: ToolContract, function: Callable[..., Any]) -> Handler:
     where = f"contract {contract.name!r}: its handler {getattr(function, '__name__', function)!r}"
     if not callable(function):
         raise DeclarationError(f"{where} is {type(function).__name__}, which can't be called")
-    code = function if inspect.isroutine(function) else getattr(function, "__call__", None)  # noqa: B004
-    target = getattr(function, "func", code)  # of a functools.partial
+    target = code_of(function)
     if inspect.isgeneratorfunction(target) or inspect.isasyncgenfunction(target):
         raise DeclarationError(f"{where} yields; a tool has one result, so let it return a list")
     parameters, hints = list(inspect.signature(function).parameters.values()), hints_of(target)

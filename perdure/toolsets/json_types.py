@@ -96,6 +96,15 @@ def hints_of(described: Any) -> dict[str, Any]:
         return {}
 
 
+def check_readable(schema: Any, where: str, server: str) -> None:
+    """Raise `DeclarationError` for a write-only argument; `server` is what could look the secret up."""
+    if secret := write_only(schema):
+        raise DeclarationError(
+            f"{where}: the argument {secret!r} is write-only (a secret): written as JSON it becomes asterisks, and "
+            f"asterisks are what would run. Pass a reference and look the secret up in the {server}."
+        )
+
+
 def write_only(schema: Any, path: str = "") -> str | None:
     """The path of the first write-only property of a JSON Schema: a secret, which is written as asterisks."""
     if isinstance(schema, list):

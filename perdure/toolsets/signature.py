@@ -53,7 +53,7 @@ def of_function(function: Callable[..., Any], where: str, *, bound: bool = False
 def of_model(model: Any, result: Any, name: str, where: str) -> Callable[..., Any]:
     """A function that takes one `model` and can't be called."""
     parameter = "input"
-    while parameter in _properties(model, where):
+    while parameter in fields_of(model, where):
         parameter += "_"
 
     async def elsewhere(*_: Any, **__: Any) -> NoReturn:
@@ -76,7 +76,7 @@ def shape_of(tool: Tool[Any], where: str) -> Shape:
     single = schema.single_arg_name
     if single is None:
         return Shape(names, not names)
-    if single in schema.json_schema.get("properties", {}):
+    if single in with_fields(schema.json_schema).get("properties", {}):
         raise DeclarationError(
             f"{where}: its parameter {single!r} has the name of a field of its own type, so what the model sends can't "
             "be told apart: give one of them another name"
@@ -84,17 +84,20 @@ def shape_of(tool: Tool[Any], where: str) -> Shape:
     return Shape([], False)
 
 
-def _properties(model: Any, where: str) -> dict[str, Any]:
-    """The names of the fields of `model`. Raises `DeclarationError` unless it is a type with fields."""
+def fields_of(model: Any, where: str) -> dict[str, Any]:
+    """The JSON Schemas of the fields of `model`. Raises `DeclarationError` unless it is a type with fields."""
     try:
-        schema = TypeAdapter(model).json_schema()
+        schema = with_fields(TypeAdapter(model).json_schema())
     except (PydanticSchemaGenerationError, PydanticUserError) as error:
         raise DeclarationError(f"{where}: input_model={model!r} isn't a type that Pydantic reads: {error}") from None
-    if "$ref" in schema:  # it refers to itself
-        schema = schema["$defs"][schema["$ref"].rsplit("/", 1)[-1]]
     if not isinstance(model, type) or schema.get("type") != "object":
         raise DeclarationError(f"{where}: input_model={model!r} must be a model, dataclass or TypedDict")
     return schema.get("properties", {})
+
+
+def with_fields(schema: dict[str, Any]) -> dict[str, Any]:
+    """A JSON Schema with its fields at the top: that of a type that refers to itself has them in its `$defs`."""
+    return schema["$defs"][schema["$ref"].rsplit("/", 1)[-1]] if "$ref" in schema else schema
 
 
 def _not_here(where: str) -> UserError:

@@ -89,7 +89,7 @@ class TemporalTools(FunctionToolset[Any]):
             }
         )
         own = declared.mark(options) | metadata_of(target, declared.result(options, where))
-        tool.metadata = own | options.get("metadata", {})
+        tool.metadata = (options.get("metadata") or {}) | own
         try:
             self.add_tool(tool)
         except UserError as error:
