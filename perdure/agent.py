@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -17,6 +16,7 @@ from pydantic_ai.models import Model
 
 from perdure.contracts import ApprovalTerms, Limits
 from perdure.errors import DeclarationError
+from perdure.numbers import positive, whole
 from perdure.policy import DEFAULT_POLICY, Approval, ToolPolicy, seconds
 
 
@@ -66,9 +66,9 @@ class DurableAgent:
     def __post_init__(self) -> None:
         self._check_compaction()
         timeout = seconds(self.model_timeout)
-        if timeout is None or not 0 < timeout < math.inf:
+        if not positive(timeout):
             raise DeclarationError(f"model_timeout={self.model_timeout!r} must be a finite time, more than 0 seconds")
-        if self.model_attempts < 1 or self.max_parallel_calls < 1:
+        if not whole(self.model_attempts) or not whole(self.max_parallel_calls):
             raise DeclarationError(
                 f"model_attempts={self.model_attempts!r} and max_parallel_calls={self.max_parallel_calls!r} "
                 "must be at least 1"

@@ -18,6 +18,8 @@ from perdure.contracts import (
     OnTimeout,
 )
 from perdure.errors import DeclarationError
+from perdure.names import check_name
+from perdure.numbers import positive, whole
 
 OUTER_MARGIN = 30.0
 """Seconds by which Temporal's clock is longer than the tool's own and its grace, so that the tool's own answer wins. In
@@ -183,25 +185,27 @@ class ToolPolicy:
             raise DeclarationError(f"effect={self.effect!r} is none of {EFFECTS}")
         if self.on_timeout not in (None, *ON_TIMEOUTS):
             raise DeclarationError(f"on_timeout={self.on_timeout!r} is none of {ON_TIMEOUTS}")
+        if self.attempts is not None and not whole(self.attempts):
+            raise DeclarationError(f"attempts={self.attempts!r} must be at least 1")
         if self.effect == "unsafe" and (self.attempts or 1) > 1:
             raise DeclarationError(
                 f"attempts={self.attempts!r} needs effect='idempotent' or 'safe': an unsafe tool never runs twice"
             )
         if self.effect == "unsafe" and self.on_timeout == "retry":
             raise DeclarationError("on_timeout='retry' needs effect='idempotent' or 'safe'")
-        if self.attempts is not None and self.attempts < 1:
-            raise DeclarationError(f"attempts={self.attempts!r} must be at least 1")
         self._check_result()
+        if self.task_queue is not None:
+            check_name(self.task_queue, "task_queue")
         for name in ("timeout", "heartbeat", "schedule_to_start", "backoff", "cancel_grace", "wait"):
             value = seconds(getattr(self, name))
-            if value is not None and not 0 < value <= LONGEST.total_seconds():
+            if value is not None and not (positive(value) and value <= LONGEST.total_seconds()):
                 raise DeclarationError(f"{name}={value!r} must be a finite number of seconds, more than 0")
 
     def _check_result(self) -> None:
         if self.on_large_result not in ON_LARGE_RESULTS:
             raise DeclarationError(f"on_large_result={self.on_large_result!r} is none of {ON_LARGE_RESULTS}")
         most = self.max_result_bytes
-        if most is not None and not MIN_RESULT <= most <= MAX_STORED:
+        if most is not None and not (whole(most, MIN_RESULT) and most <= MAX_STORED):
             raise DeclarationError(f"max_result_bytes={most!r} must be from {MIN_RESULT} to {MAX_STORED}")
 
     @property

@@ -6,17 +6,15 @@ The limits are Temporal's. A call that waits for one waits on the server, with n
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from perdure.agent import DurableAgent
-from perdure.checks.known import static_tools
+from perdure.checks.known import ruled_by, static_tools
 from perdure.errors import DeclarationError
-from perdure.toolsets.target import target_of
-
-NAMES = 1000
-"""Characters that Temporal allows the name of a queue."""
+from perdure.names import check_name
+from perdure.numbers import positive, whole
+from perdure.toolsets.target import runs_elsewhere
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,11 +31,11 @@ class TaskQueue:
 
     def __post_init__(self) -> None:
         most = self.max_concurrent_activities
-        if most is not None and (type(most) is not int or most < 1):
+        if most is not None and not whole(most):
             raise DeclarationError(f"max_concurrent_activities={most!r} must be a whole number, at least 1")
         for name in ("max_activities_per_second", "max_task_queue_activities_per_second"):
             value: float | None = getattr(self, name)
-            if value is not None and not 0 < value < math.inf:
+            if value is not None and not positive(value):
                 raise DeclarationError(f"{name}={value!r} must be a finite number, more than 0")
 
 
@@ -46,8 +44,7 @@ def check_queues(queues: Mapping[str, TaskQueue]) -> None:
     for name, queue in queues.items():
         if not isinstance(queue, TaskQueue):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DeclarationError(f"task_queues[{name!r}]={queue!r} isn't a TaskQueue(…)")
-        if not name or len(name) > NAMES:
-            raise DeclarationError(f"task_queues: the name {name[:50]!r} must have 1 to {NAMES} characters")
+        check_name(name, "task_queues: name")
 
 
 def check_served(durable: DurableAgent, queues: Collection[str]) -> None:
@@ -57,8 +54,8 @@ def check_served(durable: DurableAgent, queues: Collection[str]) -> None:
     """
     tools, _ = static_tools(durable)
     for pattern, policy in durable.policies.items():
-        matching = [tool for name, tool in tools.items() if durable.rule(name) == pattern]
-        elsewhere = matching and all(tool.kind == "external" or target_of(tool) is not None for tool in matching)
+        matching = ruled_by(durable, pattern, tools).values()
+        elsewhere = matching and all(map(runs_elsewhere, matching))
         if policy.task_queue is not None and policy.task_queue not in queues and not elsewhere:
             raise DeclarationError(
                 f"agent {durable.name!r}: policy {pattern!r} puts its tools on the task queue {policy.task_queue!r}, "

@@ -16,7 +16,8 @@ from temporalio.exceptions import ApplicationError
 
 from perdure import App, DurableAgent, ToolPolicy, current_call
 from perdure.toolsets.apply_patch import _apply, patching  # pyright: ignore[reportPrivateUsage]
-from perdure.toolsets.folder import Folder, FolderError
+from perdure.toolsets.folder import Folder
+from perdure.toolsets.paths import FolderError
 from tests.harness import attempts, working
 from tests.scripts import Script
 from tests.test_approvals import answers, pending, update

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from perdure.toolsets.folder import MAX_FILE, Folder, FolderError
+from perdure.toolsets.folder import MAX_FILE, Folder
+from perdure.toolsets.paths import FolderError
 
 OUTSIDE = b"outside"
 WAYS: list[Callable[[Folder, str], object]] = [

@@ -33,6 +33,22 @@ async def test_waiting_below_need_not_count(client: Client) -> None:
         assert (await handle.result())["output"] == "done"
 
 
+def forgeries(child: str, call: str) -> list[Json]:
+    """Reports of an open call that no run below would send."""
+    row: Json = {"call": "1.1-x", "kind": "approval", "tool": "refund", "workflow_id": child}
+    rows: list[list[Json]] = [
+        [{}],
+        [row | {"kind": "x" * 5_000}],
+        [row | {"approvers": 5}],
+        [row | {"tool": "x" * 1_900_000}],
+        [row | {"workflow_id": "somebody-elses"}],
+        [row] * 21,
+        [row | {"metadata": {"x": "x" * 300_000}}],
+    ]
+    usages: list[Json] = [{"requests": -100_000}, {"cost": "-5"}, {"more": {"x": "inf"}}]
+    return [{"call": call, "pending": one} for one in rows] + [{"call": call, "usage": one} for one in usages]
+
+
 async def test_what_others_send_as_a_report_changes_nothing(client: Client) -> None:
     app = firm(Script({"ask_clerk": {"prompt": "x"}}, "done"), Script({"refund": {"n": 1}}, "refunded"), [])
     async with working(client, app) as runs:
@@ -42,8 +58,11 @@ async def test_what_others_send_as_a_report_changes_nothing(client: Client) -> N
         await handle.signal("report", {"pending": 3})
         await handle.signal("report", {"call": "9.9-none", "pending": []})
         await handle.signal("report")
+        forged = forgeries(child.id, f"{child.id.removeprefix(f'{handle.id}/').rpartition('-')[0]}")
+        for report in forged:
+            await handle.signal("report", report)
         assert [one["call"] for one in await pending(handle, 1)] == [row["call"]]
-        assert (await handle.query("status"))["rejected_count"] == 2
+        assert (await handle.query("status"))["rejected_count"] == 2 + len(forged)
         await update(child, "deny", {"call": row["call"], "by": "ann"})
         await handle.result()
         await check_run(child)

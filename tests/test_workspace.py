@@ -176,7 +176,7 @@ async def test_a_file_is_read_in_pages(tmp_path: Path) -> None:
     ]
     assert texts == [
         "[lines 2 to 3 of 5]\nline 2\r\nline 3\r\n",
-        "[lines 9 to 8 of 5]\n",
+        "[there is no line 9: the file has 5]",
         "'binary' isn't text in UTF-8.",
         "",
     ]
@@ -193,9 +193,15 @@ def test_without_a_shell_there_is_no_command(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize("options", [{"timeout": 0}, {"timeout": float("nan")}, {"max_output": 5}])
+WRONG: list[dict[str, Any]] = [
+    *({"timeout": value} for value in (0, -1, float("nan"), float("inf"), "5", None, True)),
+    *({"max_output": value} for value in (5, 1e9, "500", None)),
+]
+
+
+@pytest.mark.parametrize("options", WRONG)
 def test_a_bound_that_is_none_is_refused(tmp_path: Path, options: dict[str, Any]) -> None:
-    with pytest.raises(DeclarationError, match="must be more than 0, and max_output="):
+    with pytest.raises(DeclarationError, match="must be finite, more than 0, and max_output="):
         workspace(tmp_path, **options)
 
 

@@ -35,6 +35,11 @@ def static_tools(durable: DurableAgent) -> tuple[dict[str, ToolDefinition], bool
     return dict(sorted(found.items())), complete
 
 
+def ruled_by(durable: DurableAgent, pattern: str, tools: dict[str, ToolDefinition]) -> dict[str, ToolDefinition]:
+    """Those of the tools that the policy `pattern` applies to."""
+    return {name: tool for name, tool in tools.items() if durable.rule(name) == pattern}
+
+
 def declared_result(durable: DurableAgent, tool: str) -> Any:
     """The type or JSON Schema that a tool declares for its results; `None` where it declares none, or isn't known."""
     definition = static_tools(durable)[0].get(tool)

@@ -9,13 +9,13 @@ from pydantic_ai.tools import ToolDefinition
 
 from perdure.agent import DurableAgent
 from perdure.checks.functions import check_function
-from perdure.checks.known import every, static_tools
+from perdure.checks.known import every, ruled_by, static_tools
 from perdure.errors import DeclarationError
 from perdure.schemas import check_type
 from perdure.searching import lookups
 from perdure.toolsets.contract import CONTRACT
 from perdure.toolsets.read_result import read_result
-from perdure.toolsets.target import check_policy, target_of
+from perdure.toolsets.target import check_policy, runs_elsewhere, target_of
 
 
 def check_policies(durable: DurableAgent, where: str) -> None:
@@ -41,8 +41,8 @@ def check_policies(durable: DurableAgent, where: str) -> None:
 
 def _check_breaker(durable: DurableAgent, pattern: str, tools: dict[str, ToolDefinition]) -> None:
     """A breaker is kept by the worker that runs the tool: one that runs elsewhere has none."""
-    matching = [tool for name, tool in tools.items() if durable.rule(name) == pattern]
-    if matching and all(tool.kind == "external" or target_of(tool) is not None for tool in matching):
+    matching = ruled_by(durable, pattern, tools).values()
+    if matching and all(map(runs_elsewhere, matching)):
         raise DeclarationError(
             f"agent {durable.name!r}: policy {pattern!r}: breaker={durable.policies[pattern].breaker!r} has no effect: "
             f"{[tool.name for tool in matching]} don't run on a worker of the agent"
@@ -58,8 +58,8 @@ def check_targets(durable: DurableAgent, where: str) -> None:
 
 
 def _check_contracts(durable: DurableAgent, pattern: str, tools: dict[str, ToolDefinition], what: str) -> None:
-    for name, tool in tools.items():
-        if CONTRACT in (tool.metadata or {}) and durable.rule(name) == pattern:
+    for name, tool in ruled_by(durable, pattern, tools).items():
+        if CONTRACT in (tool.metadata or {}):
             raise DeclarationError(
                 f"{what}: result=… is for tools without a contract; that of {name!r} says what it is"
             )

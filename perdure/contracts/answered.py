@@ -5,10 +5,10 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any, Literal
 
-from pydantic import SerializerFunctionWrapHandler, model_serializer
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from perdure.contracts.base import Compact, Json, Recorded, is_empty
-from perdure.contracts.sent import Limits
+from perdure.contracts.sent import MAX_NAME, Limits
 
 
 class Usage(Compact):
@@ -81,6 +81,18 @@ class RunResult(Recorded):
     audit: list[Json] = []
 
 
+class ReportedRow(Recorded):
+    """A row of `Report`: what of it is used, and how much of that is taken."""
+
+    call: str = Field(max_length=MAX_NAME)
+    kind: Literal["approval", "external", "question", "limit"]
+    tool: str = Field(default="", max_length=MAX_NAME)
+    workflow_id: str = Field(max_length=1000)
+    """The run in which it waits."""
+    approvers: list[str] = Field(default=[], max_length=20)
+    votes: list[str] = Field(default=[], max_length=20)
+
+
 class Report(Recorded):
     """The argument of the signal `report`, with which a run tells the one that started it how it stands."""
 
@@ -88,6 +100,8 @@ class Report(Recorded):
     """The key of the call that it runs."""
     pending: list[Json] = []
     """What waits in it and in the runs it has started: rows of the query `pending`, cut, with their `workflow_id`."""
+    works: bool = False
+    """Something waits, and something else is being done."""
     usage: Usage = Usage()
     """What it has used so far."""
 

@@ -106,6 +106,8 @@ class Carry(Compact):
     rejected_count: int = 0
     unsent: list[Json] = []
     notified: int = 0
+    reported: str = ""
+    handed_over: bool = False
     bound: dict[str, str] = {}
     failure: Fault | None = None
     shown_status: str = ""

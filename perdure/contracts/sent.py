@@ -63,7 +63,7 @@ class Within(Recorded):
 
     call: str
     """The key of the call that it runs."""
-    depth: int
+    depth: int = Field(ge=1)
     """How many runs are above it."""
     room: Limits
     """What it may use at most, its own limits aside; every field is set."""

@@ -16,6 +16,7 @@ from pydantic_ai.tools import Tool
 
 from perdure.contracts import AgentTerms, Limits, Target
 from perdure.errors import DeclarationError
+from perdure.names import check_name
 from perdure.toolsets.signature import of_function, of_model
 from perdure.toolsets.target import metadata_of
 
@@ -74,6 +75,8 @@ def agent_tool(
     where = f"agent_tool({agent!r})"
     if max_depth < 1:
         raise DeclarationError(f"{where}: max_depth={max_depth!r} must be at least 1")
+    if task_queue is not None:
+        check_name(task_queue, f"{where}: task_queue")
     terms = AgentTerms(
         prompt=prompt,
         params=dict(params or {}),

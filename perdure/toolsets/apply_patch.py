@@ -20,8 +20,8 @@ Operation = Literal["create_file", "update_file", "delete_file"]
 SIGNS = {"+": "-", "-": "+"}
 
 
-def patching(root: Root, *, id: str = "apply_patch", gated: bool = True) -> FunctionToolset[Any]:
-    """A toolset of `apply_patch`. `root` and `gated` mean what they mean to `workspace`."""
+def patching(root: Root, *, id: str = "apply_patch", gated: bool = True, git: bool = False) -> FunctionToolset[Any]:
+    """A toolset of `apply_patch`. `root`, `gated` and `git` mean what they mean to `workspace`."""
     if not callable(root):
         Folder(root)
     tools: FunctionToolset[Any] = FunctionToolset(id=id)
@@ -39,7 +39,7 @@ def patching(root: Root, *, id: str = "apply_patch", gated: bool = True) -> Func
                 with "@@", optionally followed by a line of the file before the change, with a few unchanged lines after
                 " ", removed ones after "-" and added ones after "+". To create: every line after "+".
         """
-        return within(lambda: _apply(folder(root, ctx), type, path, diff))
+        return within(lambda: _apply(folder(root, ctx, git), type, path, diff))
 
     return tools
 

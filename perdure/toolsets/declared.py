@@ -11,14 +11,11 @@ from pydantic_ai.tools import Tool, ToolPrepareFunc
 
 from perdure.contracts import Target
 from perdure.errors import DeclarationError
+from perdure.names import check_name
 from perdure.schemas import check_type
 from perdure.toolsets.contract import ToolContract
 from perdure.toolsets.signature import of_function, of_model
 
-MAX_NAME = 1000
-"""Bytes of a type, queue or operation. A server refuses longer ones by failing the workflow task, for ever."""
-RESERVED = ("/_sys/", "__temporal_")
-"""What the names of Temporal itself begin with: a server refuses them in the same way."""
 OWN = ("name", "description", "signature", "input_model", "output_model", "contract", "tells_errors", "metadata")
 """Options that Pydantic AI's `Tool` doesn't take, or that are made here."""
 
@@ -142,9 +139,5 @@ def check_names(target: Target, where: str) -> None:
     if target.kind == "nexus":
         names = {"name": target.name, "service": target.service, "endpoint": target.endpoint}
     for what, name in names.items():
-        if name is None:
-            continue
-        if not name or len(name.encode()) > MAX_NAME or name.startswith(RESERVED):
-            raise DeclarationError(
-                f"{where}: {what}={name[:100]!r} must have 1 to {MAX_NAME} bytes and not begin with {RESERVED}"
-            )
+        if name is not None:
+            check_name(name, f"{where}: {what}")

@@ -6,39 +6,42 @@ what was checked is what is used: no path is looked up a second time. Links are 
 
 from __future__ import annotations
 
-import errno
 import os
 import secrets
 import stat
+import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal
 
 from perdure.errors import DeclarationError
 from perdure.toolsets.marks import keep_marks, marks_of
+from perdure.toolsets.paths import FolderError, check_git, parts_of, refusal, writing
 
 MAX_FILE = 10_000_000
 """Bytes of a file that is read or written."""
+PATIENCE = 5.0
+"""Seconds that a writer waits for another one in the same folder."""
 Written = Literal["created", "changed", "unchanged"]
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 _FILE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
-class FolderError(Exception):
-    """What was asked isn't there, isn't a plain file, or isn't under the root. The text is for the model."""
-
-
 class Folder:
     """The files under `root`. The root itself is trusted, links in its own path are followed.
 
-    Raises `FolderError` for what is wrong with a path, and `OSError` where the root is gone or the disk fails.
+    Nothing in a `.git` is changed, unless `git` says so.
+
+    Raises `DeclarationError` for a root that isn't the absolute path of a folder, `FolderError` for what is wrong with
+    a path, and `OSError` where the root is gone or the disk fails.
     """
 
-    def __init__(self, root: str | Path) -> None:
+    def __init__(self, root: object, *, git: bool = False) -> None:
         if os.open not in os.supports_dir_fd or not hasattr(os, "O_NOFOLLOW"):
             raise DeclarationError("a root folder needs a POSIX system: this one can't open files relative to a folder")
-        self.root = Path(root).expanduser().absolute()
+        self.root = _root(root)
+        self.git = git
 
     def read(self, path: str) -> bytes:
         """The content of a plain file."""
@@ -60,8 +63,8 @@ class Folder:
         """
         if len(data) > MAX_FILE:
             raise FolderError(f"{path!r} would have {len(data)} bytes; a file may have {MAX_FILE}")
-        with self._parent(path, create=True) as (parent, name):
-            with _locked(parent):
+        with self._parent(path, write=True, create=True) as (parent, name):
+            with writing(path, name), _locked(parent, path):
                 mode = _mode(parent, name, path)
                 current = None if mode is None else _content(parent, name, path)
                 if expected is not None and current != expected:
@@ -71,13 +74,13 @@ class Folder:
                 if new and current is not None:
                     raise FolderError(f"{path!r} is there already, with other content")
                 marks = ([] if mode is None else _marks(parent, name, path)) or []
-                _replace(parent, name, data, 0o644 if mode is None else stat.S_IMODE(mode), [*marks, mark])
+                _replace(parent, name, path, data, 0o644 if mode is None else mode, [*marks, mark])
                 return "created" if mode is None else "changed"
 
     def delete(self, path: str) -> bool:
         """Remove a plain file. False where there is none."""
-        with self._parent(path) as (parent, name):
-            with _locked(parent):
+        with self._parent(path, write=True) as (parent, name):
+            with writing(path, name), _locked(parent, path):
                 if _mode(parent, name, path) is None:
                     return False
                 os.unlink(name, dir_fd=parent)
@@ -85,13 +88,15 @@ class Folder:
 
     def names(self, path: str = ".") -> list[str]:
         """What is in a folder, sorted: folders end with `/`, links with `@`."""
-        with self._folder(_parts(path), path) as folder, os.scandir(folder) as found:
+        with self._folder(parts_of(path), path) as folder, os.scandir(folder) as found:
             return sorted(f"{entry.name}{_mark(entry)}".encode(errors="replace").decode() for entry in found)
 
     @contextmanager
-    def _parent(self, path: str, *, create: bool = False) -> Generator[tuple[int, str]]:
+    def _parent(self, path: str, *, write: bool = False, create: bool = False) -> Generator[tuple[int, str]]:
         """The open folder that a file lies in, and the file's name."""
-        *folders, name = _parts(path) or [""]
+        *folders, name = parts = parts_of(path) or [""]
+        if write and not self.git:
+            check_git(parts, path)
         if not name:
             raise FolderError(f"{path!r} is the root folder, not a file")
         with self._folder(folders, path, create=create) as folder:
@@ -110,19 +115,15 @@ class Folder:
             os.close(current)
 
 
-def _parts(path: str) -> list[str]:
-    """The names a path consists of. Raises `FolderError` for one that could lead out."""
-    parts = [part for part in path.split("/") if part not in ("", ".")]
-    if path.startswith(("/", "~")) or ".." in parts or "\0" in path or not _encodes(path):
-        raise FolderError(f"{path!r} must be relative to the root folder, without '..'")
-    return parts
-
-
-def _encodes(path: str) -> bool:
+def _root(root: object) -> Path:
+    """The root: never relative, which would be the folder that the worker happens to have been started in."""
     try:
-        return bool(path.encode()) or not path
-    except UnicodeEncodeError:
-        return False
+        path = Path(root).expanduser() if isinstance(root, str | Path) else None
+    except RuntimeError:  # nobody has this home
+        path = None
+    if path is None or not path.is_absolute() or "\0" in str(path):
+        raise DeclarationError(f"root={root!r} must be the absolute path of a folder, as str or Path")
+    return path
 
 
 def _enter(folder: int, name: str, path: str, create: bool) -> int:
@@ -132,17 +133,13 @@ def _enter(folder: int, name: str, path: str, create: bool) -> int:
         if not create:
             raise FolderError(f"there is no {path!r}") from None
     except OSError as error:
-        raise _refusal(error, path, name) from None
-    try:
+        raise refusal(error, path, name) from None
+    with writing(path, name), suppress(FileExistsError):  # somebody was faster; what it is shows when it is opened
         os.mkdir(name, 0o755, dir_fd=folder)
-    except FileExistsError:
-        pass  # somebody was faster; what it is shows when it is opened
-    except OSError as error:
-        raise _refusal(error, path, name) from None
     try:
         return os.open(name, _FOLDER, dir_fd=folder)
     except OSError as error:
-        raise _refusal(error, path, name) from None
+        raise refusal(error, path, name) from None
 
 
 def _opened(parent: int, name: str, path: str) -> int:
@@ -150,7 +147,7 @@ def _opened(parent: int, name: str, path: str) -> int:
     try:
         opened = os.open(name, os.O_RDONLY | _FILE, dir_fd=parent)
     except OSError as error:
-        raise _refusal(error, path, name) from None
+        raise refusal(error, path, name) from None
     if not stat.S_ISREG(os.fstat(opened).st_mode):  # a folder, pipe or device
         os.close(opened)
         raise FolderError(f"{path!r} isn't a plain file")
@@ -174,19 +171,20 @@ def _content(parent: int, name: str, path: str) -> bytes:
 
 
 def _mode(parent: int, name: str, path: str) -> int | None:
-    """The mode of a plain file; `None` where there is none."""
+    """Who may do what with a plain file, without set-uid bits, which a new owner must not get; `None` where there is
+    none."""
     try:
         mode = os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise _refusal(error, path, name) from None
+        raise refusal(error, path, name) from None
     if not stat.S_ISREG(mode):
         raise FolderError(f"{path!r} isn't a plain file")
-    return mode
+    return mode & 0o777
 
 
-def _replace(parent: int, name: str, data: bytes, mode: int, marks: list[str]) -> None:
+def _replace(parent: int, name: str, path: str, data: bytes, mode: int, marks: list[str]) -> None:
     """Write a new file beside the old one and rename it: a rename follows no link."""
     beside = f".perdure-{secrets.token_hex(8)}.tmp"
     opened = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE, 0o600, dir_fd=parent)
@@ -194,22 +192,32 @@ def _replace(parent: int, name: str, data: bytes, mode: int, marks: list[str]) -
         with os.fdopen(opened, "wb") as file:
             file.write(data)
             file.flush()
+            if not keep_marks(opened, marks) and marks_of(opened) is not None:  # before the mode takes the right away
+                raise FolderError(f"{path!r} may not be written: the note of which call did it can't be kept")
             os.fchmod(opened, mode)
-            keep_marks(opened, marks)
             os.fsync(opened)
         os.rename(beside, name, src_dir_fd=parent, dst_dir_fd=parent)
     except BaseException:
-        os.unlink(beside, dir_fd=parent)
+        with suppress(OSError):  # gone with its folder, say; what happened is told
+            os.unlink(beside, dir_fd=parent)
         raise
     os.fsync(parent)
 
 
 @contextmanager
-def _locked(folder: int) -> Generator[None]:
+def _locked(folder: int, path: str) -> Generator[None]:
     """One writer at a time in a folder, over all processes of this machine that go this way."""
     import fcntl
 
-    fcntl.flock(folder, fcntl.LOCK_EX)
+    until = time.monotonic() + PATIENCE  # not for ever: the thread can't be cancelled
+    while True:
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except BlockingIOError:
+            if time.monotonic() >= until:
+                raise FolderError(f"{path!r} can't be written now: somebody else is writing there") from None
+            time.sleep(0.01)
     try:
         yield
     finally:
@@ -220,21 +228,3 @@ def _mark(entry: os.DirEntry[str]) -> str:
     if entry.is_symlink():
         return "@"
     return "/" if entry.is_dir(follow_symlinks=False) else ""
-
-
-def _refusal(error: OSError, path: str, name: str) -> FolderError:
-    match error.errno:
-        case errno.ENOENT:
-            return FolderError(f"there is no {path!r}")
-        case errno.ELOOP:
-            return FolderError(f"{path!r}: {name!r} is a link, and links aren't followed")
-        case errno.ENOTDIR:
-            return FolderError(f"{path!r}: {name!r} isn't a folder, or is a link, and links aren't followed")
-        case errno.EISDIR:
-            return FolderError(f"{path!r} is a folder")
-        case errno.ENAMETOOLONG:
-            return FolderError(f"{path[:100]!r}… is too long a name")
-        case errno.EACCES | errno.EPERM | errno.ENXIO:
-            return FolderError(f"{path!r} may not be opened")
-        case _:
-            raise error

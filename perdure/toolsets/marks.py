@@ -8,7 +8,6 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Sequence
-from contextlib import suppress
 
 ATTRIBUTE = "user.perdure.calls"
 MOST = 30
@@ -25,9 +24,14 @@ def marks_of(file: int) -> list[str] | None:
         return [] if error.errno == errno.ENODATA else None
 
 
-def keep_marks(file: int, marks: Sequence[str]) -> None:
-    """Put the marks on an open file, where the disk keeps such."""
+def keep_marks(file: int, marks: Sequence[str]) -> bool:
+    """Put the marks on an open file, if there are any. False where they weren't kept: on a disk that keeps none, or is
+    full."""
     kept = [mark for mark in marks if mark][-MOST:]
-    if kept and hasattr(os, "setxattr"):
-        with suppress(OSError):  # `marks_of` will tell
-            os.setxattr(file, ATTRIBUTE, " ".join(kept).encode())
+    if not kept:
+        return True
+    try:
+        os.setxattr(file, ATTRIBUTE, " ".join(kept).encode())
+    except (AttributeError, OSError):  # macOS has no such function
+        return False
+    return True

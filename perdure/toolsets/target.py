@@ -29,6 +29,11 @@ def target_of(tool: ToolDefinition) -> Target | None:
     return None if raw is None else Target.model_validate(raw)
 
 
+def runs_elsewhere(tool: ToolDefinition) -> bool:
+    """Whether no worker of the agent runs the calls: somebody outside does, or what `target_of` says."""
+    return tool.kind == "external" or target_of(tool) is not None
+
+
 def result_of(tool: ToolDefinition) -> Any:
     """The type or JSON Schema of a tool's results; `None` = anything."""
     return (tool.metadata or {}).get(RESULT)

@@ -13,6 +13,7 @@ from pydantic_ai.exceptions import UserError
 
 from perdure.contracts import Target
 from perdure.errors import DeclarationError
+from perdure.names import check_name
 from perdure.toolsets import declared
 from perdure.toolsets.declared import Options
 from perdure.toolsets.signature import shape_of
@@ -33,7 +34,8 @@ class TemporalTools(FunctionToolset[Any]):
 
     def __init__(self, id: str, *, task_queue: str | None = None, **more: Any) -> None:
         super().__init__(id=id, **more)
-        self.task_queue = task_queue
+        self.task_queue: str | None = None
+        self.task_queue = self._queue(task_queue)
 
     def activity(
         self,
@@ -49,7 +51,7 @@ class TemporalTools(FunctionToolset[Any]):
         Its activity id is the call's idempotency key: the same for each attempt and after a reset, used for no other.
         """
         type, function = declared.definition(activity, "activity")
-        target = Target(kind="activity", name=type, task_queue=task_queue or self.task_queue, heartbeats=heartbeats)
+        target = Target(kind="activity", name=type, task_queue=self._queue(task_queue), heartbeats=heartbeats)
         self._add(target, function, options)
 
     def workflow(self, workflow: type[Any] | str, *, task_queue: str | None = None, **options: Unpack[Options]) -> None:
@@ -58,12 +60,19 @@ class TemporalTools(FunctionToolset[Any]):
         Its id is `<id of the run>/<key of the call>`. It is cancelled with the run or its turn.
         """
         type, function = declared.definition(workflow, "workflow")
-        self._add(Target(kind="workflow", name=type, task_queue=task_queue or self.task_queue), function, options)
+        self._add(Target(kind="workflow", name=type, task_queue=self._queue(task_queue)), function, options)
 
     def nexus(self, operation: str, *, service: str, endpoint: str, **options: Unpack[Options]) -> None:
         """Add a tool that is a Nexus operation. Its policy can't be `unsafe`: Temporal may begin it more than once."""
         target = Target(kind="nexus", name=operation, service=service, endpoint=endpoint)
         self._add(target, None, options)
+
+    def _queue(self, task_queue: str | None) -> str | None:
+        """The queue that is given, else that of all. Raises `DeclarationError` for one that can't be."""
+        if task_queue is None:
+            return self.task_queue
+        check_name(task_queue, f"TemporalTools({self.id!r}): task_queue")
+        return task_queue
 
     def _add(self, target: Target, function: Callable[..., Any] | None, options: Options) -> None:
         where = f"TemporalTools({self.id!r}): {target.kind} {target.name!r}"

@@ -6,7 +6,9 @@ user may. So it asks a person by default, and belongs into a container. See docs
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,7 +18,9 @@ from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.workspaces import LocalWorkspaceBackend, WorkspaceOutputLimitError, WorkspaceTimeoutError
 
 from perdure.errors import DeclarationError
-from perdure.toolsets.folder import Folder, FolderError
+from perdure.numbers import positive, whole
+from perdure.toolsets.folder import Folder
+from perdure.toolsets.paths import FolderError
 
 Root = str | Path | Callable[[RunContext[Any]], str | Path]
 """A folder, or a function that gives the folder of a run."""
@@ -25,6 +29,8 @@ MAX_COMMAND = 100_000
 """Bytes; Linux takes no argument of a program over 128 KiB."""
 MAX_LINES = 2_000
 MAX_NAMES = 1_000
+LINE = re.compile(r"[^\n]*\n|[^\n]+")
+"""As other programs count them, `grep -n` say: Python's `splitlines` ends a line at a form feed too."""
 
 
 class CommandResult(BaseModel):
@@ -41,36 +47,38 @@ def workspace(
     id: str = "workspace",
     shell: bool = True,
     gated: bool = True,
+    git: bool = False,
     timeout: float = 120.0,
     max_output: int = 50_000,
     env: Mapping[str, str] | None = None,
 ) -> FunctionToolset[Any]:
-    """A toolset of `list_files`, `read_file`, `write_file` and `run_command`. POSIX.
+    """Tools for files and, unless `shell=False`, commands. Raises `DeclarationError` for a bad option; POSIX.
 
     Args:
-        root: the folder, on the disk of each worker that runs the tools; it has to be there. Or a function of the run
-            context that gives it, for a folder of each run.
+        root: an absolute path, on the disk of each worker that runs the tools. Or a function of the run context.
         id: of the toolset; wire format.
-        shell: `False` leaves `run_command` out: then nothing outside of the folder can be reached.
-        gated: whether a person has to let each `write_file` and `run_command` run. `False` where a `ToolPolicy` says so
-            itself, or the worker is a sandbox.
+        gated: whether a person has to let each `write_file` and `run_command` run.
+        git: whether `write_file` may change what is in a `.git`, whose config and hooks name programs that git runs.
         timeout: seconds a command may take; then it is killed with its process group.
-        max_output: characters of a file, of each output of a command: more is cut out of the middle.
+        max_output: characters of a file, a list, each output of a command.
         env: further variables of commands. Of the worker's own they get `PATH` and the locale; `HOME` is the root.
-
-    Raises:
-        DeclarationError: for a system without POSIX, or a time or size that is none.
     """
-    if not timeout > 0 or max_output < 100:
-        raise DeclarationError(f"timeout={timeout!r} must be more than 0, and max_output={max_output!r} at least 100")
-    if not callable(root):
-        Folder(root)
+    _check(root, timeout, max_output)
     tools: FunctionToolset[Any] = FunctionToolset(id=id)
     _add_readers(tools, root, max_output)
-    _add_writer(tools, root, gated)
+    _add_writer(tools, root, gated, git)
     if shell:
         _add_shell(tools, root, gated, timeout, max_output, dict(env or {}))
     return tools
+
+
+def _check(root: Root, timeout: float, max_output: int) -> None:
+    if not positive(timeout) or not whole(max_output, 100):
+        raise DeclarationError(
+            f"timeout={timeout!r} must be finite, more than 0, and max_output={max_output!r} whole, at least 100"
+        )
+    if not callable(root):
+        Folder(root)
 
 
 def _add_readers(tools: FunctionToolset[Any], root: Root, most: int) -> None:
@@ -81,9 +89,7 @@ def _add_readers(tools: FunctionToolset[Any], root: Root, most: int) -> None:
         Args:
             path: The folder, relative to the root folder.
         """
-        names = within(lambda: folder(root, ctx).names(path))
-        more = f"\n[{len(names) - MAX_NAMES} more are left out]" if len(names) > MAX_NAMES else ""
-        return "\n".join(names[:MAX_NAMES]) + more if names else "[the folder is empty]"
+        return _rows(within(lambda: folder(root, ctx).names(path)), most)
 
     @tools.tool
     def read_file(  # pyright: ignore[reportUnusedFunction]
@@ -96,15 +102,25 @@ def _add_readers(tools: FunctionToolset[Any], root: Root, most: int) -> None:
             start: The first line to read, counted from 1.
             lines: How many lines to read, at most 2,000.
         """
-        every = text_of(within(lambda: folder(root, ctx).read(path)), path).splitlines(keepends=True)
+        every = LINE.findall(text_of(within(lambda: folder(root, ctx).read(path)), path))
         first = max(1, start) - 1
         page = every[first : first + min(max(1, lines), MAX_LINES)]
+        if first and not page:
+            return f"[there is no line {first + 1}: the file has {len(every)}]"
         end = first + len(page)
         about = f"[lines {first + 1} to {end} of {len(every)}]\n" if first or end < len(every) else ""
         return about + bounded("".join(page), most)
 
 
-def _add_writer(tools: FunctionToolset[Any], root: Root, gated: bool) -> None:
+def _rows(names: list[str], most: int) -> str:
+    """The names, one a line, as many as fit. A name that would look like several is shown as Python writes it."""
+    rows = [name if name.isprintable() else repr(name) for name in names[:MAX_NAMES]]
+    fitting = sum(end <= most for end in accumulate(len(row) + 1 for row in rows))
+    more = [f"[{len(names) - fitting} more are left out]"] if fitting < len(names) else []
+    return "\n".join([*rows[:fitting], *more]) or "[the folder is empty]"
+
+
+def _add_writer(tools: FunctionToolset[Any], root: Root, gated: bool, git: bool) -> None:
     @tools.tool(sequential=True, requires_approval=gated)
     def write_file(ctx: RunContext[Any], path: str, text: str) -> str:  # pyright: ignore[reportUnusedFunction]
         """Write a text file, in place of what it held. Folders that are missing are made.
@@ -113,7 +129,7 @@ def _add_writer(tools: FunctionToolset[Any], root: Root, gated: bool) -> None:
             path: The file, relative to the root folder.
             text: All that the file will hold.
         """
-        return f"{path}: {within(lambda: folder(root, ctx).write(path, encoded(text)))}"
+        return f"{path}: {within(lambda: folder(root, ctx, git).write(path, encoded(text)))}"
 
 
 def _add_shell(
@@ -149,9 +165,12 @@ def _ended(why: str, error: WorkspaceTimeoutError | WorkspaceOutputLimitError, m
     return ToolFailed(f"{why}\nstdout: {bounded(error.stdout, most)}\nstderr: {bounded(error.stderr, most)}")
 
 
-def folder(root: Root, ctx: RunContext[Any]) -> Folder:
-    """The folder of this run."""
-    return Folder(root(ctx) if callable(root) else root)
+def folder(root: Root, ctx: RunContext[Any], git: bool = False) -> Folder:
+    """The folder of this run. Raises `ToolFailed` for a root of this run that isn't the absolute path of a folder."""
+    try:
+        return Folder(root(ctx) if callable(root) else root, git=git)
+    except DeclarationError as error:
+        raise ToolFailed(f"The folder of this run can't be used: {error}.") from None
 
 
 def within(act: Callable[[], T]) -> T:

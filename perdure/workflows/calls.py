@@ -22,7 +22,7 @@ with workflow.unsafe.imports_passed_through():
         told,
     )
     from perdure.workflows import bound, clock, details, requests, targets
-    from perdure.workflows.effects import outcome_of_failure
+    from perdure.workflows.effects import outcome_of_failure, stopped
     from perdure.workflows.keys import idempotency_key
     from perdure.workflows.options import activity_options
     from perdure.workflows.state import RunState
@@ -36,10 +36,12 @@ async def tool_call(state: RunState, call: PlannedCall, approved_by: list[str] |
     state.open_calls[call.key] = call
     clock.tick(state)
     details.show(state)
+    details.tell(state)
     outcome = await _attempt(state, call, approved_by)  # no `finally`: it also runs when an instance is forgotten
     del state.open_calls[call.key]
     clock.tick(state)
     details.show(state)
+    details.tell(state)
     return outcome
 
 
@@ -54,7 +56,7 @@ async def _attempt(state: RunState, call: PlannedCall, approved_by: list[str] | 
     except FailureError as failure:
         return outcome_of_failure(call, failure)
     except asyncio.CancelledError:
-        return told(call, "cancelled", "The call was cancelled before it began.")
+        return stopped(call, begun=call.target is None)  # of an activity, the SDK raises it where that has just ended
     except Exception as error:  # an answer of another version, say: the siblings must not be left behind
         return told(
             call, "unknown", MAY_HAVE_RUN, Fault(type="InternalError", message=cut(f"{type(error).__name__}: {error}"))

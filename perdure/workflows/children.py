@@ -28,6 +28,7 @@ async def run_child(
     execution_timeout: float | None = None,
     retries: RetryPolicy | None = None,
     reuse: WorkflowIDReusePolicy | None = None,
+    grace: float = GRACE,
 ) -> RawValue:
     """Run the child workflow of a call and return its result. Raises `GivenUp`, and `FailureError` where it fails.
 
@@ -53,7 +54,7 @@ async def run_child(
         )
         return await handle
 
-    return await ended(state, work(), max(call.options.grace, GRACE))
+    return await ended(state, work(), max(call.options.grace, grace))
 
 
 def _reuse(call: PlannedCall) -> WorkflowIDReusePolicy:

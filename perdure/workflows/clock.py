@@ -52,9 +52,17 @@ def _waits(state: RunState) -> bool:
 def next_deadline(state: RunState) -> Deadline | None:
     """The deadline that comes first, where it ends the turn by itself and the clock isn't stopped."""
     asks = state.plan is not None and state.plan.on_limit == "ask"
-    if asks or state.waiting_since is not None:
-        return None
-    return first(state)
+    own = [] if asks or state.waiting_since is not None else _deadlines(state)
+    return min([*_given(state), *own], key=lambda deadline: deadline.moment, default=None)
+
+
+def _given(state: RunState) -> list[Deadline]:
+    """The time that the run above has left for this one: nobody here can raise it, and it never stands still."""
+    within = state.request.within if state.request else None
+    allowed = within.room.deadline if within else None
+    if allowed is None or state.started is None:
+        return []
+    return [Deadline("deadline", "run above", state.started + allowed, allowed)]
 
 
 def first(state: RunState) -> Deadline | None:

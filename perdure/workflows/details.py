@@ -83,7 +83,7 @@ def state_of(state: RunState) -> Literal["running", "waiting", "idle", "closing"
 
 
 def waits(state: RunState) -> None:
-    """Show that something waits, or waits no more, or waits for something else; also in the list of runs.
+    """Show that something waits, here or in a run below, or waits no more, or waits for something else.
 
     Commands something in any case, if only a memo: Temporal may replay a workflow task without commands together with
     the next one, and then hands over what people sent before what they sent it for.
@@ -94,13 +94,11 @@ def waits(state: RunState) -> None:
         workflow.upsert_memo({MEMO: [waiting.key for waiting in state.in_order][:MAX_CALLS]})
     state.commanded_at = now
     show(state)
-    upward.changed(state, pending(state))
+    tell(state)
 
 
-def below_changed(state: RunState) -> None:
-    """Show what waits in runs below; whoever decides that sends it there, so no command is needed for it."""
-    clock.tick(state)
-    begins(state)
+def tell(state: RunState) -> None:
+    """Tell the run above, if there is one, what waits here and in runs below."""
     upward.changed(state, pending(state))
 
 

@@ -47,6 +47,13 @@ def stopped(call: PlannedCall, begun: bool) -> CallOutcome:
     return told(call, "cancelled", "The call was cancelled with the run.")
 
 
+def given_up(call: PlannedCall) -> CallOutcome:
+    """The outcome of a call that was cancelled, and hasn't ended in the time it had for that: it may go on."""
+    if call.options.effect == "safe":
+        return stopped(call, begun=True)
+    return told(call, "unknown", f"The run was cancelled. {MAY_HAVE_RUN}")
+
+
 def timed_out(call: PlannedCall, type: TimeoutType | None) -> CallOutcome:
     """The outcome of a call that hasn't begun or ended in time."""
     if type == TimeoutType.SCHEDULE_TO_START:

@@ -14,7 +14,7 @@ with workflow.unsafe.imports_passed_through():
 
 
 async def problem_of(state: RunState, endpoint: str) -> str:
-    """Why an endpoint can't be called; empty = it can. Asked once in each execution of the chain.
+    """Why an endpoint can't be called; empty = it can. Asked once in each step: one may be deleted.
 
     Raises `FailureError` where nobody could ask.
     """

@@ -28,7 +28,7 @@ with workflow.unsafe.imports_passed_through():
         TurnView,
     )
     from perdure.errors import InvalidRequest
-    from perdure.workflows import details, messages, setting, subagents, turns, verbs
+    from perdure.workflows import details, messages, reports, setting, turns, verbs
     from perdure.workflows.entry import one_argument, refusal, typed
     from perdure.workflows.state import RunState
 
@@ -191,7 +191,7 @@ class Handlers:
     @workflow.signal(name="report", description="From runs that this run has started: what waits in them")
     def report_signal(self, *raw: Any) -> None:
         """For runs, not for people."""
-        self._receive("report", lambda: subagents.report(self._state, raw))
+        self._receive("report", lambda: reports.take(self._state, raw))
 
     async def _receive_later(self, verb: str, taking: Awaitable[Any]) -> None:
         try:

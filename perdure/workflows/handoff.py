@@ -46,12 +46,13 @@ async def run(state: RunState, call: PlannedCall, target: Target) -> CallOutcome
     """Ask whether the other agent takes the conversation. Refused, the conversation stays."""
     terms = target.agent or AgentTerms()
     params = params_of(state, terms, dict(call.args))
-    if problem := too_large(state, call, params):
-        return told(call, "failed", f"The handoff was not made: {problem}.")
-    asked = state.request or RunRequest(agent="", prompt="")
     changes: Json = {"agent": target.name, "prompt": "", "params": params or None, "model": terms.model}
+    asked = state.request or RunRequest(agent="", prompt="")
+    asked = asked.model_copy(update=changes | {"session": None, "within": None})
+    if problem := too_large(state, call, asked.model_dump(mode="json")):
+        return told(call, "failed", f"The handoff was not made: {problem}.")
     try:
-        plan = await requests.plan_of(state, asked.model_copy(update=changes | {"session": None, "within": None}))
+        plan = await requests.plan_of(state, asked)
     except ApplicationError as error:
         return told(call, "failed", failed_text(target.name, error))
     except ModelFailed:
@@ -71,7 +72,7 @@ def apply(state: RunState, step: Step, outcomes: list[CallOutcome]) -> None:
     given, before = Handoff.model_validate(found[0].metadata[HANDOFF]), state.agent
     plan = given.plan
     state.plan = plan.model_copy(update={"limits": rooms.lower(state.plan.limits, plan.limits)})
-    state.limits = rooms.lower(state.limits, plan.limits)
+    state.limits, state.handed_over = rooms.lower(state.limits, plan.limits), True
     state.request = state.request.model_copy(
         update={"agent": plan.agent, "params": given.params or None, "model": given.model}
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from datetime import timedelta
 from typing import Any
@@ -70,6 +71,12 @@ def _most(state: RunState, call: PlannedCall) -> int:
 
 async def _checked(state: RunState, call: PlannedCall, result: Any) -> CallOutcome | None:
     """Why the result isn't taken, as an outcome; `None` = it is what was declared. Waits for a worker of the agent."""
+    size = payload_size(result)
+    try:  # together in one workflow task, several large ones would be more than Temporal takes
+        await workflow.wait_condition(lambda: state.checking == 0 or state.checking + size <= MAX_PAYLOAD)
+    except asyncio.CancelledError:
+        return stopped(call, begun=True)
+    state.checking += size
     try:
         raw = await execute(
             state,
@@ -84,6 +91,8 @@ async def _checked(state: RunState, call: PlannedCall, result: Any) -> CallOutco
         if cancelled():
             return stopped(call, begun=True)
         return told(call, "failed", "The call ran, but its result could not be checked.")
+    finally:
+        state.checking -= size
     if not problem:
         return None
     fault = Fault(type=VIOLATION, message=cut(f"the result of tool {call.tool!r} isn't what it declares: {problem}"))

@@ -22,6 +22,7 @@ with workflow.unsafe.imports_passed_through():
         cut,
     )
     from perdure.errors import InternalError, ModelFailed
+    from perdure.workflows import rooms
     from perdure.workflows.state import RunState
 
 HEARTBEAT = timedelta(seconds=30)
@@ -31,14 +32,9 @@ HEARTBEAT = timedelta(seconds=30)
 async def execute(state: RunState, activity: str, input: Any, **options: Any) -> Any:
     """Run an activity and return its raw answer. Every one goes through here: a run doesn't continue as new while one
     is open."""
-    return await execute_with(state, activity, [input], **options)
-
-
-async def execute_with(state: RunState, activity: str, args: list[Any], **options: Any) -> Any:
-    """`execute` for an activity that isn't perdure's: it may take any number of arguments."""
     state.activities += 1
     try:
-        return await workflow.execute_activity(activity, args=args, **options)
+        return await workflow.execute_activity(activity, input, **options)
     finally:
         state.activities -= 1
 
@@ -66,10 +62,12 @@ async def plan_of(state: RunState, request: RunRequest) -> RunPlan:
 async def prepare_again(state: RunState, request: RunRequest) -> None:
     """Ask once more after the run has continued as new: search attributes may have been registered, a verifier added.
     Limits stay as they are; where the worker no longer takes the request, everything does, and a warning shows it."""
+    plan = _plan(state)
     try:
         state.plan = await prepare_run(state, request)
+        if state.handed_over:
+            state.plan = state.plan.model_copy(update={"limits": rooms.lower(plan.limits, state.plan.limits)})
     except (ApplicationError, ModelFailed) as error:
-        plan = _plan(state)
         warning = f"the worker doesn't take this run as it was started, so it goes on as planned: {error}"
         state.plan = plan.model_copy(update={"warnings": [*plan.warnings, cut(warning, 500)][-5:]})
 

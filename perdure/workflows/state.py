@@ -18,6 +18,7 @@ with workflow.unsafe.imports_passed_through():
         Limits,
         Message,
         PlannedCall,
+        Report,
         RetryState,
         RunPlan,
         RunRequest,
@@ -56,6 +57,8 @@ class Below:
     """What it may use, which is held back as long as it is open."""
     pending: list[Json] = field(default_factory=lambda: [])
     """What waits in it, as it has told."""
+    works: bool = False
+    """Something waits in it, and something else is being done."""
     usage: Usage = field(default_factory=Usage)
     """What it has used, as far as is known."""
     began: bool = False
@@ -136,8 +139,8 @@ class RunState:
     below: dict[str, Below] = field(default_factory=lambda: {})
     """By the key of the call: the runs of other agents that are open."""
     reported: str = ""
-    """The digest of what the run above was told last, or is about to be; after continuing as new it is told anew."""
-    to_report: list[Json] | None = None
+    """The digest of what the run above was told last, or is about to be; empty = nothing yet."""
+    to_report: Report | None = None
     reporting: asyncio.Task[None] | None = None
     decided: dict[str, str] = field(default_factory=lambda: {})
     """By call key: how it was decided. For those who come later."""
@@ -157,6 +160,8 @@ class RunState:
     notices: list[asyncio.Task[None]] = field(default_factory=lambda: [])
     told: int = 0
     """Notifications made."""
+    handed_over: bool = False
+    """Another agent began the run, whose limits still bound those that may be set."""
     bound: dict[str, str] = field(default_factory=lambda: {})
     """By server: the queue of the worker that holds the run's session with it."""
     unsent: list[Json] = field(default_factory=lambda: [])
@@ -179,8 +184,11 @@ class RunState:
     @property
     def only_waits(self) -> bool:
         """Whether something waits for people, and no call runs but those that wait themselves."""
-        running = (key for key in self.open_calls if key not in self.below or not self.below[key].pending)
-        return self.something_waits and next(running, None) is None
+        return self.something_waits and not any(self._works(key) for key in self.open_calls)
+
+    def _works(self, key: str) -> bool:
+        below = self.below.get(key)
+        return below is None or not below.pending or below.works
 
     @property
     def in_order(self) -> list[Waiting]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any, cast
 
@@ -18,7 +19,6 @@ with workflow.unsafe.imports_passed_through():
         Json,
         Limits,
         PlannedCall,
-        Report,
         RunResult,
         Target,
         Usage,
@@ -30,7 +30,7 @@ with workflow.unsafe.imports_passed_through():
     from perdure.workflows import budget, clock, details, rooms, upward
     from perdure.workflows.begun import GivenUp
     from perdure.workflows.children import run_child
-    from perdure.workflows.effects import lost, stopped
+    from perdure.workflows.effects import given_up, lost
     from perdure.workflows.keys import child_id
     from perdure.workflows.remote_results import outcome_of_result, read
     from perdure.workflows.state import Below, RunState
@@ -39,6 +39,8 @@ ALLOW_DUPLICATE = WorkflowIDReusePolicy.ALLOW_DUPLICATE
 """After a reset a run that has ended is run again, as every activity behind the reset point is."""
 PAUSES = (0.5, 1, 2, 4, 8, 16)
 """Seconds between tries to start a run, while an earlier one with its id ends."""
+GRACE = 30.0
+"""Seconds that a cancelled run has, for each level of runs below."""
 NOT_MADE = "The call was not made"
 OWN_WORDS = ("InvalidRequest", "UnknownAgent", "LimitExceeded")
 MAX_MESSAGE = 300
@@ -63,7 +65,7 @@ async def run(state: RunState, call: PlannedCall, target: Target) -> CallOutcome
     finally:
         del state.below[call.key]  # what it has used is counted in the same task, when this call returns
     used = budget.add_usage(below.usage, Usage(tool_calls=1)) if below.began else Usage()
-    details.below_changed(state)
+    details.waits(state)
     return outcome.model_copy(update={"usage": used})
 
 
@@ -89,12 +91,11 @@ def share(state: RunState, call: PlannedCall) -> Limits:
 def too_large(state: RunState, call: PlannedCall, asked: Json) -> str:
     """Why a request can't be sent: what it has beside the arguments, which a step holds once, it has for each call."""
     calls = len(state.current.step.calls) if state.current else 1
-    size, most = payload_size(asked) - payload_size(call.args), MAX_PAYLOAD // 2 // max(1, calls)
-    return (
-        f"params and metadata have {size} bytes; beside {calls - 1} other calls they may have {most}"
-        if size > most
-        else ""
-    )
+    whole = payload_size(asked)
+    size, most = whole - payload_size(call.args), MAX_PAYLOAD // 2 // max(1, calls)
+    if size > most:
+        return f"params and metadata have {size} bytes; beside {calls - 1} other calls they may have {most}"
+    return f"with params and metadata it has {whole} bytes; it may have {MAX_PAYLOAD}" if whole > MAX_PAYLOAD else ""
 
 
 def _is_agent(call: PlannedCall) -> bool:
@@ -130,34 +131,43 @@ async def _outcome(state: RunState, call: PlannedCall, target: Target, asked: Js
     try:
         raw = await _started(state, call, target, asked, below)
         result = RunResult.model_validate(read(raw))
+        output = RawValue(workflow.payload_converter().to_payload(result.output))
     except GivenUp:
-        return stopped(call, begun=True)
+        return given_up(call)
     except FailureError as failure:
         return _failed(call, target, failure, below)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         return told(call, "failed", f"The answer of {target.name!r} can't be read: {cut(str(error), 300)}")
     below.usage = result.usage
     if result.failure is not None and result.output is None:
         return told(call, "failed", f"The agent {target.name!r} has no answer: {result.failure.type}.")
-    return await outcome_of_result(state, call, RawValue(workflow.payload_converter().to_payload(result.output)))
+    return await outcome_of_result(state, call, output)
 
 
 async def _started(state: RunState, call: PlannedCall, target: Target, asked: Json, below: Below) -> RawValue:
     """Start the run and wait for its end. One of its id that is open is what this run has started before it was reset,
     which Temporal neither ends nor gives back: it is cancelled first, since nobody would hear its answer."""
+    grace = GRACE * max(1, (target.agent or AgentTerms()).max_depth - _depth(state))  # those below it come first
     state.activities += 1  # between two tries, too, the run can't continue as new
     try:
         for pause in (*PAUSES, None):
             below.began = True
             try:
                 return await run_child(
-                    state, call, WORKFLOW_TYPE, [asked], task_queue=target.task_queue, reuse=ALLOW_DUPLICATE
+                    state,
+                    call,
+                    WORKFLOW_TYPE,
+                    [asked],
+                    task_queue=target.task_queue,
+                    reuse=ALLOW_DUPLICATE,
+                    grace=grace,
                 )
             except WorkflowAlreadyStartedError:
                 below.began = False
                 if pause is None:
                     raise
-            await workflow.get_external_workflow_handle(below.run).cancel()
+            with suppress(FailureError):  # it has ended meanwhile
+                await workflow.get_external_workflow_handle(below.run).cancel()
             await workflow.sleep(pause)
         raise AssertionError("the last try returns or raises")
     finally:
@@ -181,18 +191,3 @@ def failed_text(agent: str, cause: ApplicationError) -> str:
     """What the model is told: the type, and the message only where it is perdure's own and says what to mend."""
     message = f": {cut(cause.message, MAX_MESSAGE)}" if cause.type in OWN_WORDS else ""
     return f"The agent {agent!r} failed: {cause.type or 'Exception'}{message}."
-
-
-def report(state: RunState, raw: tuple[Any, ...]) -> None:
-    """Take note of what a run below tells. What isn't of an open one is of before a reset, and of no use."""
-    sent = Report.model_validate(raw[0] if raw else None)
-    below = state.below.get(sent.call)
-    if below is not None:
-        below.pending, below.usage = sent.pending, sent.usage
-        details.below_changed(state)
-
-
-def address(state: RunState, key: str) -> str:
-    """The id of the run below in which a call of that key waits; empty = there is none."""
-    waiting = (row for below in state.below.values() for row in below.pending if row.get("call") == key)
-    return next((str(row.get("workflow_id", "")) for row in waiting), "")

@@ -16,7 +16,7 @@ with workflow.unsafe.imports_passed_through():
     from perdure.workflows.begun import GivenUp, ended
     from perdure.workflows.cancelling import raise_if_cancelled
     from perdure.workflows.children import run_child
-    from perdure.workflows.effects import stopped
+    from perdure.workflows.effects import given_up
     from perdure.workflows.keys import idempotency_key
     from perdure.workflows.options import activity_options
     from perdure.workflows.remote_failures import outcome_of_remote
@@ -47,7 +47,7 @@ async def run(state: RunState, call: PlannedCall, target: Target) -> CallOutcome
             case "unknown":
                 return told(call, "failed", NOT_KNOWN)
     except GivenUp:
-        return stopped(call, begun=True)
+        return given_up(call)
     except NotMade as error:
         return told(call, "failed", f"The call was not made: {error}.")
     except FailureError as failure:

@@ -73,6 +73,7 @@ async def _begin_step(state: RunState) -> bool:
     """Ask the model, and record its response. False where it wasn't asked: the request is too large for its limit."""
     _check_history()
     state.step += 1
+    state.endpoints.clear()
     state.model, state.counted_input = state.next_model, 0
     details.show(state)
     step = await requests.model_request(state)

@@ -58,10 +58,11 @@ def changed(state: RunState, pending: list[Json]) -> None:
     if not above(state):
         return
     told = rows(pending)
-    digest = args_digest(told)
-    if digest == state.reported:
+    works = bool(told) and not state.only_waits
+    digest = args_digest([told, works])
+    if digest == state.reported or not (told or state.reported):
         return
-    state.reported, state.to_report = digest, told
+    state.reported, state.to_report = digest, Report(call=_call(state), pending=told, works=works)
     if state.reporting is None or state.reporting.done():
         state.reporting = asyncio.create_task(_report(state))
 
@@ -71,15 +72,18 @@ async def _report(state: RunState) -> None:
     state.activities += 1
     try:
         while state.to_report is not None:
-            told, state.to_report = state.to_report, None
-            await _send(state, told)
+            report, state.to_report = state.to_report, None
+            await _send(state, report)
     finally:
         state.activities -= 1
 
 
-async def _send(state: RunState, told: list[Json]) -> None:
-    within = state.request.within if state.request else None
-    report = Report(call=within.call if within else "", pending=told, usage=state.usage)
+def _call(state: RunState) -> str:
+    return state.request.within.call if state.request and state.request.within else ""
+
+
+async def _send(state: RunState, report: Report) -> None:
+    report = report.model_copy(update={"usage": state.usage})
     try:
         await workflow.get_external_workflow_handle(above(state)).signal(REPORT, report)
     except FailureError:
@@ -89,7 +93,7 @@ async def _send(state: RunState, told: list[Json]) -> None:
 async def cancelled(state: RunState) -> None:
     """Tell the run above what this one has used, whose cancellation can't say so; then nothing waits in it any more."""
     if above(state):
-        await _send(state, [])
+        await _send(state, Report(call=_call(state)))
 
 
 def failure(state: RunState, error: Exception) -> Exception:
@@ -109,4 +113,7 @@ def _with_usage(failure: ApplicationError, usage: Usage) -> ApplicationError:
 def used_by(failure: ApplicationError) -> Usage | None:
     """What a run has used that has failed so; `None` = it doesn't say."""
     last: Any = failure.details[-1] if failure.details else None
-    return Usage.model_validate(last[USED]) if isinstance(last, dict) and USED in last else None
+    try:
+        return Usage.model_validate(last[USED]) if isinstance(last, dict) and USED in last else None
+    except ValueError:
+        return None

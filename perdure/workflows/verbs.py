@@ -14,7 +14,7 @@ from temporalio import workflow
 with workflow.unsafe.imports_passed_through():
     from perdure.contracts import MAX_PAYLOAD, Complete, Decide, Decided, VerbName, cut, payload_size, unfit
     from perdure.errors import AlreadyDecided, InvalidRequest, NotPending, PerdureError
-    from perdure.workflows import decisions, subagents
+    from perdure.workflows import decisions, reports
     from perdure.workflows.entry import one_argument
     from perdure.workflows.rollover import refuse_while_rolling
     from perdure.workflows.state import RunState
@@ -96,7 +96,7 @@ def _read(verb: VerbName, raw: tuple[Any, ...]) -> Decide | Complete:
 
 def _checked(state: RunState, verb: VerbName, raw: tuple[Any, ...], via: Via) -> tuple[Arrival, Waiting]:
     sent = _read(verb, raw)
-    if sent.call not in state.waiting and (run := subagents.address(state, sent.call)):
+    if sent.call not in state.waiting and (run := reports.address(state, sent.call)):
         raise NotPending(f"call {sent.call!r} waits in run {run!r}, which this run has started: send it there")
     waiting = decisions.find(state.waiting, state.decided, sent.call, verb)
     if waiting.resolution is not None:
