@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
@@ -11,6 +10,7 @@ from fastmcp.client import Client
 from fastmcp.client.transports import ClientTransport
 
 from perdure.errors import DeclarationError
+from perdure.numbers import positive
 from perdure.policy import seconds
 
 NOT_CARRIED = {
@@ -40,11 +40,8 @@ def check(where: str, source: Any, options: Mapping[str, Any], per_run: bool) ->
 
 def times(where: str, ttl: float | timedelta, connect_timeout: float | timedelta) -> tuple[float, float]:
     """Both in seconds. Raises `DeclarationError`."""
-    try:
-        kept, connecting = float(seconds(ttl) or 0.0), float(seconds(connect_timeout) or 0.0)
-    except (TypeError, ValueError):
-        kept = connecting = math.nan
-    if not (0 <= kept < math.inf and 0 < connecting < math.inf):
+    kept, connecting = seconds(ttl) or 0.0, seconds(connect_timeout) or 0.0
+    if not ((kept == 0 or positive(kept)) and positive(connecting)):
         raise DeclarationError(f"{where}: ttl={ttl!r} and connect_timeout={connect_timeout!r} must be finite times")
     return kept, connecting
 
