@@ -159,7 +159,7 @@ def test_s3_19_checking_an_app_connects_to_nothing() -> None:
 def test_s3_19_what_can_be_wrong_is_said_when_it_is_built(options: dict[str, Any], text: str) -> None:
     options.setdefault("id", "crm")
     with pytest.raises(DeclarationError, match=text):
-        MCPServer(**{"source": "http://127.0.0.1:9/mcp"} | options)
+        MCPServer(options.pop("source", "http://127.0.0.1:9/mcp"), **options)
 
 
 def test_s3_19_a_client_is_given_as_a_function() -> None:
