@@ -44,7 +44,11 @@ class Looking:
 CONTRACT = ToolContract("find", "Find an order.", Order, str)
 
 
-@pytest.mark.parametrize("notifier", [Teller(), Teller().tell, partial(tell, "!"), partial(Teller())], ids=str)
+@pytest.mark.parametrize(
+    "notifier",
+    [Teller(), Teller().tell, partial(tell, "!"), partial(Teller())],
+    ids=["object", "method", "partial", "partial of an object"],
+)
 def test_an_async_callable_of_any_kind_is_taken(notifier: Any) -> None:
     App(agents=[Agent(TestModel(), name="small")], notifier=notifier)
 
