@@ -58,12 +58,14 @@ def shop(script: Script, ran: list[Any], approval: Approval | None = None, **opt
 
 
 async def pending(handle: Handle, count: int) -> list[Row]:
-    """What waits, once `count` calls do."""
+    """What waits, once `count` calls do. Read twice: a query may be answered by a workflow task that is then given up,
+    and done once more at a later time."""
     rows: list[Row] = []
 
     async def there() -> bool:
+        before = list(rows)
         rows[:] = await handle.query("pending")
-        return len(rows) == count
+        return len(rows) == count and rows == before
 
     await until(there, every=0.05)
     return rows
