@@ -44,9 +44,15 @@ check: $(READY) ## Lint, types, import arrows
 bench: $(READY) ## Compare speed and history size with Pydantic AI's own Temporal capability
 	$(BIN)/python -m benchmarks.run
 
+bench-sessions: $(READY) ## Measure long lives: 2,000 turns, 10,000 steps, a restart in 1,000 steps, the age of live text (an hour)
+	$(BIN)/python -m benchmarks.sessions --turns 2000 --compact-above 20000
+	$(BIN)/python -m benchmarks.sessions --steps 10000 --store --compact-above 20000
+	$(BIN)/python -m benchmarks.sessions --steps 1000 --restart
+	$(BIN)/python -m benchmarks.tail
+
 histories: $(READY) ## Record tests/histories anew
 	$(BIN)/python -m tests.record_histories
 	$(BIN)/python -m tests.record_sessions
 	$(BIN)/python -m tests.record_temporal
 
-.PHONY: help setup demo test browser screenshot soak check bench histories
+.PHONY: help setup demo test browser screenshot soak check bench bench-sessions histories
