@@ -17,13 +17,12 @@ from typing import Any
 
 import pytest
 from pydantic_ai import Agent
-from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.enums.v1 import EventType
-from temporalio.api.workflowservice.v1 import ResetWorkflowExecutionRequest
 from temporalio.client import Client
 
 from perdure import App, DurableAgent, ToolPolicy, current_call
 from tests.harness import TIMEOUT, Handle, activities, check_run, conversation, replay, until, working
+from tests.resets import reset
 from tests.scripts import Script
 
 
@@ -204,16 +203,7 @@ async def reset_before(client: Client, handle: Handle, activity: str) -> Handle:
         for event in (await handle.fetch_history()).events
         if event.activity_task_scheduled_event_attributes.activity_type.name == activity
     )
-    answer = await client.workflow_service.reset_workflow_execution(
-        ResetWorkflowExecutionRequest(
-            namespace=client.namespace,
-            workflow_execution=WorkflowExecution(workflow_id=handle.id, run_id=handle.first_execution_run_id or ""),
-            reason="test",
-            workflow_task_finish_event_id=task,
-            request_id=uuid.uuid4().hex,
-        )
-    )
-    return client.get_workflow_handle(handle.id, run_id=answer.run_id)
+    return await reset(client, handle, task)
 
 
 async def test_a_reset_run_has_the_same_conversation(client: Client) -> None:

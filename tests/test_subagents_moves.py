@@ -7,33 +7,18 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel
-from temporalio.api.common.v1 import WorkflowExecution
 from temporalio.api.enums.v1 import EventType
-from temporalio.api.workflowservice.v1 import ResetWorkflowExecutionRequest
 from temporalio.client import Client, WorkflowExecutionStatus
 
 from perdure import App
 from perdure.toolsets.agent import agent_tool
 from tests.family import boss, children, firm, staff
 from tests.harness import Handle, check_run, replay, until, working
+from tests.resets import reset
 from tests.scripts import Script
 from tests.test_approvals import answers, pending, update
 
 STARTS = "start_child_workflow_execution_initiated_event_attributes"
-
-
-async def reset(client: Client, handle: Handle, task: int) -> Handle:
-    """Reset a run to the workflow task that ended with that event."""
-    answer = await client.workflow_service.reset_workflow_execution(
-        ResetWorkflowExecutionRequest(
-            namespace=client.namespace,
-            workflow_execution=WorkflowExecution(workflow_id=handle.id, run_id=handle.first_execution_run_id or ""),
-            reason="test",
-            workflow_task_finish_event_id=task,
-            request_id=uuid.uuid4().hex,
-        )
-    )
-    return client.get_workflow_handle(handle.id, run_id=answer.run_id)
 
 
 async def task_that_starts_a_child(handle: Handle) -> int:

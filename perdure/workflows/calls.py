@@ -34,15 +34,18 @@ async def tool_call(state: RunState, call: PlannedCall, approved_by: list[str] |
     `approved_by` only where a decision is recorded: who approved.
     """
     state.open_calls[call.key] = call
-    clock.tick(state)
-    details.show(state)
-    details.tell(state)
+    _show(state)
     outcome = await _attempt(state, call, approved_by)  # no `finally`: it also runs when an instance is forgotten
     del state.open_calls[call.key]
+    _show(state)
+    return outcome
+
+
+def _show(state: RunState) -> None:
+    """A call has begun or ended: let the clocks, the page and the run above know."""
     clock.tick(state)
     details.show(state)
     details.tell(state)
-    return outcome
 
 
 async def _attempt(state: RunState, call: PlannedCall, approved_by: list[str] | None) -> CallOutcome:

@@ -99,7 +99,8 @@ def waits(state: RunState) -> None:
 
 def tell(state: RunState) -> None:
     """Tell the run above, if there is one, what waits here and in runs below."""
-    upward.changed(state, pending(state))
+    if upward.above(state):
+        upward.changed(state, pending(state))
 
 
 def begins(state: RunState) -> None:

@@ -55,8 +55,6 @@ def _short(row: Json) -> Json:
 
 def changed(state: RunState, pending: list[Json]) -> None:
     """Tell the run above what waits now, if that isn't what it knows."""
-    if not above(state):
-        return
     told = rows(pending)
     works = bool(told) and not state.only_waits
     digest = args_digest([told, works])
