@@ -26,6 +26,7 @@ from perdure.webhook import Webhook
 from tests.harness import Handle, activities, until, working
 from tests.scripts import Script
 from tests.test_approvals import pending, shop, update
+from tests.test_redaction import everything
 
 SECRET = "whsec_" + base64.b64encode(b"s" * 32).decode()
 
@@ -66,7 +67,7 @@ async def test_a_notifier_that_fails_holds_up_nothing_and_shows(client: Client) 
         (row,) = await pending(handle, 1)
         await update(handle, "approve", {"call": row["call"]})
         assert (await handle.result())["output"] == "done"
-        assert "secret address" not in (await handle.fetch_history()).to_json()
+        assert "secret address" not in await everything(handle)
         events = [event.event_type for event in (await handle.fetch_history()).events]
         assert EventType.EVENT_TYPE_TIMER_FIRED in events, "the run waits a little for what is being sent, then ends"
     assert ran == [("refund", 1)]

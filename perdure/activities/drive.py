@@ -80,10 +80,7 @@ async def opened(
     *,
     decision: DeferredToolResults | None = None,
 ) -> AsyncGenerator[AgentRun[Any, Any]]:
-    """A run of the agent, seeded with what the durable run knows: step, counts, prompt, tools shown so far.
-
-    `run.ctx` is used for the seeds alone; what is touched there is pinned by tests/test_pydantic_ai_contract.py.
-    """
+    """A run of the agent, seeded with what the durable run knows: step, counts, prompt, tools shown so far."""
     agent = here.durable.agent
     if here.conversation.start.get("handoff"):
         capabilities = [*capabilities, ReinjectSystemPrompt()]
@@ -104,15 +101,20 @@ async def opened(
             infer_name=False,
         ) as run,
     ):
-        state, deps = run.ctx.state, run.ctx.deps
-        state.run_step = here.step - 1
-        state.output_retries_used = here.retries.output
-        deps.tool_manager.availability_refused |= set(here.retries.refused)
-        if prompt is None:
-            deps.prompt = here.conversation.prompt()
-        if here.conversation.established is not None:
-            deps.established_tool_names = set(here.conversation.established)
+        _seed(run, here, prompted=prompt is not None)
         yield run
+
+
+def _seed(run: AgentRun[Any, Any], here: Place, prompted: bool) -> None:
+    """What is touched here is pinned by tests/test_pydantic_ai_contract.py."""
+    state, deps = run.ctx.state, run.ctx.deps
+    state.run_step = here.step - 1
+    state.output_retries_used = here.retries.output
+    deps.tool_manager.availability_refused |= set(here.retries.refused)
+    if not prompted:
+        deps.prompt = here.conversation.prompt()
+    if here.conversation.established is not None:
+        deps.established_tool_names = set(here.conversation.established)
 
 
 def only_call(response: ModelResponse, tool_call_id: str, args: Any) -> ModelResponse:

@@ -28,6 +28,10 @@ KEPT = 200_000
 """Bytes of messages that a summary made for want of room leaves as they are."""
 MAX_DECIDED = 1_000
 """Decisions that are remembered for those who decide once more."""
+MADE = ("audit", "chain", "current", "decided", "limit", "notified", "refused", "told", "transcript")
+"""What the carry has in a form of its own."""
+ALIKE = tuple(name for name in Carry.model_fields if name not in MADE)
+"""What a run and its carry have under the same name and in the same form."""
 
 
 def arguments(state: RunState) -> list[Any]:
@@ -81,45 +85,15 @@ def carried(state: RunState) -> Carry:
     """The state of a run that is at rest."""
     if state.plan is None or state.started is None:
         raise InternalError("the run can't continue as new before it has begun")
+    alike = {name: getattr(state, name) for name in ALIKE}
     return Carry(
-        plan=state.plan,
-        limits=state.limits,
-        model=state.model,
-        next_model=state.next_model,
-        waited=state.waited,
-        turn_waited=state.turn_waited,
-        waiting_since=state.waiting_since,
+        **alike,
         limit=_wait(limit) if (limit := of_limit(state.waiting)) else None,
-        limits_asked=state.limits_asked,
-        counted_input=state.counted_input,
-        started=state.started,
-        turn=state.turn,
-        step=state.step,
-        usage=state.usage,
-        retries=state.retries,
-        queue=state.queue,
-        turns=state.turns,
         current=_step(state),
-        in_turn=state.in_turn,
-        turn_usage=state.turn_usage,
-        closing=state.closing,
-        idle_since=state.idle_since,
-        context_tokens=state.context_tokens,
-        compact_floor=state.compact_floor,
         told=state.transcript.sent,
         decided=dict(list(state.decided.items())[-MAX_DECIDED:]),
         refused=dict(list(state.refused.items())[-MAX_DECIDED:]),
-        rejected=state.rejected,
-        rejected_count=state.rejected_count,
-        unsent=state.unsent,
-        reported=state.reported,
-        handed_over=state.handed_over,
-        bound=state.bound,
         notified=state.told,
-        failure=state.failure,
-        shown_status=state.shown_status,
-        shown_waiting=state.shown_waiting,
-        revision=state.revision,
         chain=state.chain + 1,
     )
 
@@ -146,43 +120,12 @@ def restored(request: RunRequest, raw_carry: Any, payloads: Sequence[Any]) -> Ru
     split = carry.transcript.payloads
     state = RunState(
         request=request,
-        plan=carry.plan,
-        limits=carry.limits,
-        model=carry.model,
-        next_model=carry.next_model,
-        waited=carry.waited,
-        turn_waited=carry.turn_waited,
-        waiting_since=carry.waiting_since,
-        limits_asked=carry.limits_asked,
-        counted_input=carry.counted_input,
-        started=carry.started,
-        turn=carry.turn,
-        step=carry.step,
-        usage=carry.usage,
-        retries=carry.retries,
-        queue=list(carry.queue),
-        turns=list(carry.turns),
-        in_turn=carry.in_turn,
-        turn_usage=carry.turn_usage,
-        closing=carry.closing,
-        idle_since=carry.idle_since,
-        context_tokens=carry.context_tokens,
-        compact_floor=carry.compact_floor,
+        **{name: getattr(carry, name) for name in ALIKE},
         transcript=Transcript.restored(carry.transcript, carry.told, payloads[:split]),
         audit=unpacked(payloads[split:], carry.audit.base.length),
-        decided=dict(carry.decided),
-        refused=dict(carry.refused),
-        rejected=list(carry.rejected),
-        rejected_count=carry.rejected_count,
-        unsent=list(carry.unsent),
-        reported=carry.reported,
-        handed_over=carry.handed_over,
-        bound=dict(carry.bound),
+        decided=carry.decided,
+        refused=carry.refused,
         told=carry.notified,
-        failure=carry.failure,
-        shown_status=carry.shown_status,
-        shown_waiting=list(carry.shown_waiting),
-        revision=carry.revision,
         chain=carry.chain,
     )
     if carry.current is not None:
