@@ -184,6 +184,11 @@ def load_app(target: str) -> App:
     sys.path.insert(0, os.getcwd())
     try:
         module = importlib.import_module(module_name)
+    except SystemExit as error:
+        raise DeclarationError(
+            f"the module {module_name!r} called sys.exit({error.code!r}) while it was imported: do that only under "
+            'if __name__ == "__main__"'
+        ) from error
     except ModuleNotFoundError as error:
         if error.name != module_name.split(".")[0] and error.name != module_name:
             raise
