@@ -12,8 +12,8 @@ from pydantic_ai.messages import ModelResponse, ToolReturnPart
 
 from perdure.contracts import MAY_HAVE_RUN
 from tests.approval_cases import CASES, GATED, RETRIED, Call, Case, Then, Verb
+from tests.deciding import Row, pending
 from tests.harness import Handle, check_run, messages
-from tests.test_approvals import Row, pending
 from tests.test_crashes import Site
 
 LONG = timedelta(minutes=5)

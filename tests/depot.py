@@ -10,9 +10,9 @@ from temporalio.exceptions import ApplicationError
 
 from perdure import App, DurableAgent, ToolPolicy
 from perdure.toolsets.temporal import TemporalTools
+from tests.deciding import answers
 from tests.harness import Handle
 from tests.scripts import Script
-from tests.test_approvals import answers
 
 
 class Quote(BaseModel):

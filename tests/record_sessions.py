@@ -8,10 +8,10 @@ from __future__ import annotations
 import asyncio
 
 from tests.conftest import ROLLING, server
+from tests.deciding import pending
 from tests.harness import chain, until, working
 from tests.record_histories import write_history
 from tests.sessions import SESSION, closed, send, turn
-from tests.test_approvals import pending
 from tests.test_roll_over import SCENARIOS, Office
 from tests.test_sessions import Gate
 

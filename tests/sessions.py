@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.deciding import update
 from tests.harness import Handle, chain, until
-from tests.test_approvals import update
 
 SESSION: dict[str, Any] = {"session": {}}
 

@@ -12,10 +12,10 @@ from perdure import App, DurableAgent
 from perdure.toolsets.langchain import LangChainToolset
 from perdure.toolsets.openai_agents import OpenAIAgentsToolset
 from perdure.toolsets.smolagents import SmolagentsToolset
+from tests.deciding import answers
 from tests.foreign import ANN
 from tests.harness import working
 from tests.scripts import Script
-from tests.test_approvals import answers
 from tests.test_langchain import Shout, whose
 from tests.test_langchain_arguments import failing as handles
 from tests.test_langchain_arguments import ranged

@@ -12,9 +12,10 @@ from temporalio.client import Client, WorkflowUpdateFailedError
 from temporalio.service import RPCError
 
 from perdure import Approval
+from tests.deciding import answers, pending, refused, update
 from tests.harness import Handle, Runs, working
 from tests.scripts import Script
-from tests.test_approvals import answers, pending, refused, shop, update
+from tests.shop import shop
 
 VERBS = ("approve", "deny", "complete")
 BAD: dict[str, tuple[list[Any], str]] = {

@@ -20,9 +20,10 @@ from temporalio.common import RawValue
 from perdure import App, Approval, DurableAgent, ToolPolicy
 from perdure.client import ClientError, PerdureClient
 from perdure.errors import InvalidRequest
+from tests.deciding import answers, pending, refused, update
 from tests.harness import Handle, until, working
 from tests.scripts import Script
-from tests.test_approvals import answers, pending, refused, shop, update
+from tests.shop import shop
 
 MB = 1_000_000
 EDIT = Approval(allow_edit=True)

@@ -2,109 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from pydantic_ai import Agent, ApprovalRequired, CallDeferred, FunctionToolset, RunContext
-from pydantic_ai.messages import ToolCallPart, ToolReturnPart
+from pydantic_ai import Agent, CallDeferred, FunctionToolset
+from pydantic_ai.messages import ToolCallPart
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import ExternalToolset
-from temporalio.client import Client, WorkflowFailureError, WorkflowUpdateFailedError
-from temporalio.exceptions import ApplicationError
+from temporalio.client import Client
 
 from perdure import App, Approval, DurableAgent, ToolPolicy
 from tests.command import perdure
-from tests.harness import Handle, activities, messages, until, working
+from tests.deciding import answers, pending, refused, update
+from tests.harness import activities, until, working
 from tests.scripts import Script
-
-Row = dict[str, Any]
-
-
-def shop(script: Script, ran: list[Any], approval: Approval | None = None, **options: Any) -> App:
-    """Plain, gated by policy, gated by Pydantic AI, and gated by itself."""
-    tools = FunctionToolset[None](id="shop")
-
-    @tools.tool_plain
-    def look(n: int) -> str:
-        """Harmless."""
-        ran.append(("look", n))
-        return f"saw {n}"
-
-    @tools.tool
-    def refund(ctx: RunContext[None], n: int, note: str = "none") -> str:
-        """Gated by the policy."""
-        assert ctx.tool_call_approved
-        ran.append(("refund", n))
-        return f"refunded {n}"
-
-    @tools.tool_plain(requires_approval=True)
-    def delete(n: int) -> str:
-        """Gated by Pydantic AI."""
-        ran.append(("delete", n))
-        return f"deleted {n}"
-
-    @tools.tool
-    def asks(ctx: RunContext[None], n: int) -> str:
-        """Asks for itself."""
-        if not ctx.tool_call_approved:
-            raise ApprovalRequired(metadata={"why": "large"})
-        ran.append(("asks", ctx.tool_call_metadata))
-        return f"asked {n}"
-
-    policies = {"refund": ToolPolicy(approval=approval or Approval())}
-    return App(agents=[DurableAgent(Agent(script.model, name="shop", toolsets=[tools]), policies=policies)], **options)
-
-
-async def pending(handle: Handle, count: int) -> list[Row]:
-    """What waits, once `count` calls do. Read twice: a query may be answered by a workflow task that is then given up,
-    and done once more at a later time."""
-    rows: list[Row] = []
-
-    async def there() -> bool:
-        before = list(rows)
-        rows[:] = await handle.query("pending")
-        return len(rows) == count and rows == before
-
-    await until(there, every=0.05)
-    return rows
-
-
-async def answers(handle: Handle) -> dict[str, tuple[str, str]]:
-    """Outcome and text of the answer to each call, by its id."""
-    parts = [part for message in await messages(handle) for part in message.parts]
-    return {
-        part.tool_call_id: (part.outcome, part.model_response_str(wrap_if_error=False))
-        for part in parts
-        if isinstance(part, ToolReturnPart)
-    }
-
-
-async def cancelled(handle: Handle) -> None:
-    """Cancel a run and wait for its end."""
-    await handle.cancel()
-    with pytest.raises(WorkflowFailureError):
-        await handle.result()
-
-
-async def update(handle: Any, verb: str, argument: Any) -> Any:
-    """Send an update, as any client would: once more where the run continues as new just now."""
-    while True:
-        try:
-            return await handle.execute_update(verb, argument)
-        except WorkflowUpdateFailedError as error:
-            if not isinstance(error.cause, ApplicationError) or error.cause.type != "RollingOver":
-                raise
-        await asyncio.sleep(0.02)
-
-
-async def refused(handle: Handle, verb: str, argument: Any) -> str:
-    """The text a person is told."""
-    with pytest.raises(WorkflowUpdateFailedError) as raised:
-        await update(handle, verb, argument)
-    assert isinstance(raised.value.cause, ApplicationError)
-    return f"{raised.value.cause.type}: {raised.value.cause.message}"
+from tests.shop import shop
 
 
 async def test_case_a1_a_harmless_call_runs_while_its_sibling_waits(client: Client, cache: int) -> None:

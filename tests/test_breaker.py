@@ -21,9 +21,9 @@ from perdure import App, Breaker, DeclarationError, DurableAgent, ToolPolicy
 from perdure.activities.breaker import Circuits
 from perdure.activities.runtime import Runtime
 from perdure.worker import worker
+from tests.deciding import answers, cancelled
 from tests.harness import Handle, Runs, activities, attempts, check_run, until
 from tests.scripts import Script
-from tests.test_approvals import answers, cancelled
 
 GONE = "The tool 'fetch' is not available for now, since calls of it have failed: this one was not made."
 

@@ -17,10 +17,10 @@ from temporalio.client import Client
 
 from perdure import App, Approval, DurableAgent, Limits
 from perdure.client import PerdureClient
+from tests.deciding import Row, cancelled, pending, refused, update
 from tests.harness import Handle, activities, failure_of, until, working
 from tests.scripts import Script
 from tests.sessions import SESSION, answered, closed, runs_of, send, turn
-from tests.test_approvals import Row, cancelled, pending, refused, update
 
 ASK: dict[str, Any] = {"on_limit": "ask"}
 

@@ -11,9 +11,10 @@ from temporalio.client import Client
 
 from perdure import App, Approval, DurableAgent, ToolPolicy, current_call
 from perdure.client import PerdureClient, RunClosed
+from tests.deciding import answers, pending, update
 from tests.harness import activities, attempts, until, working
 from tests.scripts import Script
-from tests.test_approvals import answers, pending, shop, update
+from tests.shop import shop
 
 Attempt = tuple[int, str]
 """What the gated tool appends when it truly runs: its attempt and its idempotency key."""

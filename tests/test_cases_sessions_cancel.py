@@ -11,10 +11,11 @@ import pytest
 from temporalio.client import Client, WorkflowFailureError
 
 from tests.benches import WAYS, Bench, Way, bench, idle
+from tests.deciding import answers, pending
 from tests.harness import Handle, until
 from tests.scripts import Script
 from tests.sessions import send
-from tests.test_approvals import answers, pending, shop
+from tests.shop import shop
 from tests.test_cases_cancel import cancelled
 from tests.test_sessions import Gate
 

@@ -12,12 +12,13 @@ from typing import Any
 from temporalio.client import Client
 
 from tests.command import Command, perdure, running
+from tests.deciding import pending, update
 from tests.harness import Handle, until, working
 from tests.live import Stammer, heard, holding
 from tests.scripts import Script
 from tests.sessions import SESSION, turn
+from tests.shop import shop
 from tests.terminal import Terminal, in_a_terminal
-from tests.test_approvals import pending, shop, update
 
 READY = "/help says what can be typed"
 

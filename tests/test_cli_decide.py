@@ -16,9 +16,10 @@ from perdure import Approval
 from perdure.tokens import SignedTokens
 from tests.command import free_port, listens, perdure
 from tests.conftest import server_arguments, temporal_binary
+from tests.deciding import pending
 from tests.harness import until, working
 from tests.scripts import Script
-from tests.test_approvals import pending, shop
+from tests.shop import shop
 
 
 async def test_a_person_makes_a_key_and_decides_with_it(client: Client, tmp_path: Path) -> None:

@@ -17,9 +17,9 @@ from temporalio.client import Client
 from perdure import App, DurableAgent, ToolPolicy, current_call
 from perdure.toolsets.contract import ToolContract
 from perdure.toolsets.contract_toolset import ContractToolset
+from tests.deciding import answers, pending, update
 from tests.harness import activities, failure_of, until, working
 from tests.scripts import Script
-from tests.test_approvals import answers, pending, update
 
 
 class Order(BaseModel):

@@ -13,10 +13,10 @@ from perdure import App, Approval, DurableAgent, Limits, ToolPolicy
 from perdure.contracts import Carry, RunPlan, RunRequest
 from perdure.workflows.carry import carried, restored
 from perdure.workflows.state import RunState
+from tests.deciding import answers, pending, update
 from tests.harness import failure_of, working
 from tests.scripts import Script
 from tests.sessions import SESSION, answered, closed, send, turn
-from tests.test_approvals import answers, pending, update
 from tests.test_time import DAY, YEARS, skip
 
 

@@ -13,9 +13,9 @@ from temporalio.common import SearchAttributeKey
 from perdure import App, Approval, DurableAgent, Limits, ToolPolicy
 from perdure.toolsets.agent import handoff_tool
 from tests.command import perdure
+from tests.deciding import answers, pending, refused, update
 from tests.harness import Handle, until, working
 from tests.scripts import Script
-from tests.test_approvals import answers, pending, refused, update
 
 
 class Account(BaseModel):

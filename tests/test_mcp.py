@@ -19,11 +19,11 @@ from perdure.cli.declared import describe_agent
 from perdure.contracts import PlannedCall
 from perdure.errors import DeclarationError
 from perdure.toolsets.mcp import MCPServer
+from tests.deciding import answers, pending, update
 from tests.harness import Handle, activities, until, working
 from tests.mcp_servers import Shop, lives, opened
 from tests.scripts import Script
 from tests.sessions import SESSION, answered, closed
-from tests.test_approvals import answers, pending, update
 
 
 @pytest.fixture(params=["stdio", "http"])

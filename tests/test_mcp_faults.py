@@ -21,11 +21,11 @@ from temporalio.client import Client
 from perdure import App, Approval, DurableAgent, ToolPolicy
 from perdure.contracts import MAY_HAVE_RUN
 from perdure.toolsets.mcp import MCPServer
+from tests.deciding import answers, pending, update
 from tests.harness import Handle, until, working
 from tests.mcp_servers import Shop, lives, opened
 from tests.scripts import Script
 from tests.sessions import SESSION, answered, closed
-from tests.test_approvals import answers, pending, update
 
 
 @pytest.fixture(params=["stdio", "http"])

@@ -18,10 +18,10 @@ from agents import (
 from pydantic_ai.messages import ToolCallPart
 from temporalio.client import Client
 
+from tests.deciding import answers, pending, update
 from tests.foreign import ANN, RAN
 from tests.harness import working
 from tests.scripts import Script
-from tests.test_approvals import answers, pending, update
 from tests.test_openai_agents_calls import an_app, gated
 
 

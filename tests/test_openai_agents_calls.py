@@ -17,10 +17,10 @@ from temporalio.client import Client
 
 from perdure import App, ToolPolicy
 from perdure.toolsets.openai_agents import OpenAIAgentsToolset
+from tests.deciding import answers
 from tests.foreign import ANN, RAN, clerk, told
 from tests.harness import activities, failure_of, working
 from tests.scripts import Script
-from tests.test_approvals import answers
 from tests.test_redaction import everything
 
 

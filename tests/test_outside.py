@@ -19,9 +19,9 @@ from temporalio.exceptions import ApplicationError
 from perdure import App, Approval, DeclarationError, DurableAgent, ExternalCall, Notification, ToolPolicy
 from perdure.client import PerdureClient
 from perdure.toolsets.ask_user import ask_user
+from tests.deciding import Row, answers, pending, refused, update
 from tests.harness import activities, failure_of, until, working
 from tests.scripts import Script
-from tests.test_approvals import Row, answers, pending, refused, update
 
 PRINT = ToolDefinition(
     name="print",

@@ -23,10 +23,10 @@ from temporalio.client import Client
 
 from perdure import App, Approval, DurableAgent, ToolPolicy
 from perdure.contracts import Notification
+from tests.deciding import pending, update
 from tests.harness import Handle, chain, until, working
 from tests.scripts import Script
 from tests.sessions import SESSION, answered, closed, send, turn
-from tests.test_approvals import pending, update
 
 HOUR = timedelta(hours=1)
 TIMES = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+(Z|[+-]\d\d:\d\d)?")

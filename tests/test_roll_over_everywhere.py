@@ -16,9 +16,9 @@ from temporalio.client import Client, WorkflowHistory
 
 from perdure.contracts import Carry
 from tests.conftest import server
+from tests.deciding import pending, update
 from tests.harness import Handle, chain, check_tasks, replay, working
 from tests.sessions import SESSION, closed, send, turn
-from tests.test_approvals import pending, update
 from tests.test_roll_over import Office, compared
 
 MANY = range(4, 90, int(os.environ.get("PERDURE_ROLL_STEP", "8")))

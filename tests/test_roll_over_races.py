@@ -15,10 +15,11 @@ from perdure import App, Approval, Limits
 from perdure.client import PerdureClient, Refused
 from perdure.client.run import RunHandle
 from perdure.contracts import Decided, TurnView
+from tests.deciding import pending, update
 from tests.harness import Handle, Runs, chain, until, working
 from tests.scripts import Script
 from tests.sessions import SESSION, closed, send, turn, user_texts
-from tests.test_approvals import pending, shop, update
+from tests.shop import shop
 from tests.test_roll_over import pushed, run_ids
 
 pytestmark = pytest.mark.timeout(240)

@@ -19,10 +19,11 @@ from perdure import App, Approval, DurableAgent, ToolPolicy
 from perdure.client import PerdureClient, RunClosed
 from perdure.contracts import Output
 from perdure.workflows.waiting import SUPERSEDED
+from tests.deciding import answers, cancelled, pending, refused, update
 from tests.harness import check_answers, until, working
 from tests.scripts import Script, answer
 from tests.sessions import SESSION, answered, closed, send, turn, user_texts
-from tests.test_approvals import answers, cancelled, pending, refused, shop, update
+from tests.shop import shop
 
 
 async def test_a_session_answers_one_message_after_the_other(client: Client, cache: int) -> None:

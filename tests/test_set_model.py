@@ -16,10 +16,10 @@ from perdure.client import PerdureClient, RunClosed
 from perdure.contracts import LIMITS, args_digest
 from perdure.tokens import SignedTokens, make_token
 from tests.command import perdure
+from tests.deciding import pending, refused, update
 from tests.harness import Handle, messages, until, working
 from tests.scripts import Script
 from tests.sessions import SESSION, answered, closed
-from tests.test_approvals import pending, refused, update
 from tests.test_verifier import KEYS, PUBLIC
 
 

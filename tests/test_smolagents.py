@@ -15,10 +15,10 @@ from temporalio.client import Client
 from perdure import App, Approval, ToolPolicy
 from perdure.errors import DeclarationError
 from perdure.toolsets.smolagents import SmolagentsToolset
+from tests.deciding import answers, pending, refused, update
 from tests.foreign import ANN, RAN, clerk, told
 from tests.harness import activities, messages, working
 from tests.scripts import Script
-from tests.test_approvals import answers, pending, refused, update
 
 
 @pytest.fixture(autouse=True)

@@ -14,10 +14,10 @@ from temporalio.client import Client
 
 from perdure import App, ToolPolicy, current_call
 from perdure.toolsets.smolagents import SmolagentsToolset
+from tests.deciding import answers
 from tests.foreign import ANN, RAN
 from tests.harness import activities, until, working
 from tests.scripts import Script
-from tests.test_approvals import answers
 from tests.test_redaction import everything
 from tests.test_smolagents import Lookup, an_app
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from temporalio.client import Client
 
+from tests.deciding import answers
 from tests.family import children
 from tests.harness import check_run, until
-from tests.test_approvals import answers
 from tests.test_crashes import Site, stopped
 
 

@@ -24,9 +24,9 @@ from perdure.contracts import Target
 from perdure.toolsets.target import metadata_of
 from perdure.worker import tool_worker
 from tests.command import ROOT, perdure, running
+from tests.deciding import answers, cancelled
 from tests.harness import Handle, failure_of, until, working
 from tests.scripts import Script
-from tests.test_approvals import answers, cancelled
 
 
 @dataclass

@@ -12,10 +12,10 @@ from temporalio.client import Client
 
 from perdure import App, DurableAgent, ToolPolicy
 from perdure.toolsets.temporal import TemporalTools
+from tests.deciding import answers
 from tests.harness import activities, working
 from tests.remote import Warehouse, remote
 from tests.scripts import Script
-from tests.test_approvals import answers
 
 
 class Camel(BaseModel):

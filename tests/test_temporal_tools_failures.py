@@ -9,12 +9,12 @@ from pydantic_ai.messages import ToolCallPart
 from temporalio.client import Client
 
 from perdure import ToolPolicy
+from tests.deciding import answers, cancelled, update
 from tests.depot import depot, only
 from tests.harness import Handle, attempts, failure_of, until, working
 from tests.remote import Warehouse, remote
 from tests.scripts import Script
 from tests.sessions import SESSION, closed, send, turn
-from tests.test_approvals import answers, cancelled, update
 
 
 async def only_holds(handle: Handle) -> bool:

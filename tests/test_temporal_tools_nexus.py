@@ -20,11 +20,11 @@ from typing_extensions import TypedDict
 
 from perdure import App, DurableAgent, ToolPolicy
 from perdure.toolsets.temporal import TemporalTools
+from tests.deciding import answers, cancelled
 from tests.depot import only
 from tests.harness import activities, until, working
 from tests.remote import PackOrder, remote
 from tests.scripts import Script
-from tests.test_approvals import answers, cancelled
 
 SAFE = ToolPolicy(effect="idempotent", timeout=20)
 

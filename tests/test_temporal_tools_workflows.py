@@ -14,10 +14,10 @@ from typing_extensions import TypedDict
 
 from perdure import App, DurableAgent, ToolPolicy
 from perdure.toolsets.temporal import TemporalTools
+from tests.deciding import answers, cancelled
 from tests.harness import Handle, activities, check_run, failure_of, until, working
 from tests.remote import PackOrder, remote
 from tests.scripts import Script
-from tests.test_approvals import answers, cancelled
 
 
 class Order(TypedDict, total=False):

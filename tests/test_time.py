@@ -24,9 +24,10 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.testing import WorkflowEnvironment
 
 from perdure import App, Approval, DurableAgent, ToolPolicy
+from tests.deciding import answers, pending, refused, update
 from tests.harness import Handle, Runs, activities, failure_of, until, working
 from tests.scripts import Script
-from tests.test_approvals import answers, pending, refused, shop, update
+from tests.shop import shop
 
 DAY = timedelta(days=1)
 MONTH = 30 * DAY

@@ -11,9 +11,10 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client
 
 from perdure import App, Approval, DurableAgent, ToolPolicy, current_call
+from tests.deciding import answers, pending, refused, update
 from tests.harness import activities, working
 from tests.scripts import Script
-from tests.test_approvals import answers, pending, refused, shop, update
+from tests.shop import shop
 from tests.test_tool_rows_s0 import events
 
 

@@ -24,9 +24,10 @@ from perdure.converter import data_converter
 from perdure.tokens import SignedTokens, make_token, new_key
 from perdure.workflows.tokens import check_token
 from perdure.workflows.waits import Who
+from tests.deciding import Row, cancelled, pending, refused, update
 from tests.harness import Handle, until, working
 from tests.scripts import Script
-from tests.test_approvals import Row, cancelled, pending, refused, shop, update
+from tests.shop import shop
 from tests.test_redaction import everything
 
 KEYS: dict[str, tuple[Json, Json]] = {name: new_key(name) for name in ("ann", "bob", "eve")}

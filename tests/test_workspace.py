@@ -12,9 +12,9 @@ from temporalio.client import Client
 from perdure import App, DeclarationError, DurableAgent, ToolPolicy
 from perdure.contracts import MAX_PAYLOAD
 from perdure.toolsets.workspace import bounded, workspace
+from tests.deciding import answers, cancelled, pending, update
 from tests.harness import Runs, until, working
 from tests.scripts import Script
-from tests.test_approvals import answers, cancelled, pending, update
 
 READERS = {"list_files": ToolPolicy(effect="safe"), "read_file": ToolPolicy(effect="safe")}
 

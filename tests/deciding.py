@@ -1,0 +1,65 @@
+"""What people see of a run and do to it: what waits, what is sent to it, what they are told, how its calls were answered."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from pydantic_ai.messages import ToolReturnPart
+from temporalio.client import WorkflowFailureError, WorkflowUpdateFailedError
+from temporalio.exceptions import ApplicationError
+
+from tests.harness import Handle, messages, until
+
+Row = dict[str, Any]
+
+
+async def pending(handle: Handle, count: int) -> list[Row]:
+    """What waits, once `count` calls do. Read twice: a query may be answered by a workflow task that is then given up,
+    and done once more at a later time."""
+    rows: list[Row] = []
+
+    async def there() -> bool:
+        before = list(rows)
+        rows[:] = await handle.query("pending")
+        return len(rows) == count and rows == before
+
+    await until(there, every=0.05)
+    return rows
+
+
+async def answers(handle: Handle) -> dict[str, tuple[str, str]]:
+    """Outcome and text of the answer to each call, by its id."""
+    parts = [part for message in await messages(handle) for part in message.parts]
+    return {
+        part.tool_call_id: (part.outcome, part.model_response_str(wrap_if_error=False))
+        for part in parts
+        if isinstance(part, ToolReturnPart)
+    }
+
+
+async def cancelled(handle: Handle) -> None:
+    """Cancel a run and wait for its end."""
+    await handle.cancel()
+    with pytest.raises(WorkflowFailureError):
+        await handle.result()
+
+
+async def update(handle: Any, verb: str, argument: Any) -> Any:
+    """Send an update, as any client would: once more where the run continues as new just now."""
+    while True:
+        try:
+            return await handle.execute_update(verb, argument)
+        except WorkflowUpdateFailedError as error:
+            if not isinstance(error.cause, ApplicationError) or error.cause.type != "RollingOver":
+                raise
+        await asyncio.sleep(0.02)
+
+
+async def refused(handle: Handle, verb: str, argument: Any) -> str:
+    """The text a person is told."""
+    with pytest.raises(WorkflowUpdateFailedError) as raised:
+        await update(handle, verb, argument)
+    assert isinstance(raised.value.cause, ApplicationError)
+    return f"{raised.value.cause.type}: {raised.value.cause.message}"
