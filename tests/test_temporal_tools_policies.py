@@ -12,7 +12,7 @@ from tests.deciding import answers, pending, refused, update
 from tests.harness import activities, working
 from tests.remote import Warehouse, remote
 from tests.scripts import Script
-from tests.test_temporal_tools import Order, ping, quote_shipping
+from tests.shipping import Order, ping, quote_shipping
 
 
 def clerk(queue: str, script: Script, **policies: ToolPolicy) -> App:
