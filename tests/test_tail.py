@@ -21,8 +21,8 @@ from tests.proxy import proxy
 from tests.scripts import Script
 from tests.sessions import SESSION, answered, closed, runs_of, send
 from tests.shop import shop
+from tests.sites import Site
 from tests.terminal import in_a_terminal
-from tests.test_crashes import Site
 
 
 def address_of(client: Client) -> str:

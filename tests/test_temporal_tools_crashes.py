@@ -15,8 +15,8 @@ from tests.packing import child_of, packing
 from tests.remote import PackOrder, Warehouse, remote
 from tests.scripts import Script
 from tests.sessions import SESSION, closed, runs_of, send, turn
+from tests.sites import Site, stopped
 from tests.temporal_crash_app import queue_of
-from tests.test_crashes import Site, stopped
 
 
 @pytest.fixture
