@@ -24,8 +24,8 @@ from perdure.toolsets.openai_agents import OpenAIAgentsToolset
 from perdure.toolsets.smolagents import SmolagentsToolset
 from tests.foreign import ANN, RAN, clerk, told
 from tests.harness import failure_of, working
+from tests.reading import everything
 from tests.scripts import Script
-from tests.test_redaction import everything
 
 SECRET = "sk-SECRET"
 NAMED = ("failed", "The tool failed with ValidationError.")

@@ -17,9 +17,9 @@ from temporalio.client import Client
 from perdure import ToolPolicy
 from tests.foreign import RAN, told
 from tests.harness import activities
+from tests.reading import everything
 from tests.scripts import Script
 from tests.test_langchain import Shout, an_app, lookup
-from tests.test_redaction import everything
 
 
 @pytest.fixture(autouse=True)

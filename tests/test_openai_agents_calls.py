@@ -20,8 +20,8 @@ from perdure.toolsets.openai_agents import OpenAIAgentsToolset
 from tests.deciding import answers
 from tests.foreign import ANN, RAN, clerk, told
 from tests.harness import activities, failure_of, working
+from tests.reading import everything
 from tests.scripts import Script
-from tests.test_redaction import everything
 
 
 @pytest.fixture(autouse=True)

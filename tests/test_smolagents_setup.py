@@ -17,8 +17,8 @@ from perdure.toolsets.smolagents import SmolagentsToolset
 from tests.deciding import answers
 from tests.foreign import ANN, RAN
 from tests.harness import activities, until, working
+from tests.reading import everything
 from tests.scripts import Script
-from tests.test_redaction import everything
 from tests.test_smolagents import Lookup, an_app
 
 

@@ -25,9 +25,9 @@ from perdure import Approval, DeclarationError, Notification
 from perdure.webhook import Webhook
 from tests.deciding import pending, update
 from tests.harness import Handle, activities, until, working
+from tests.reading import everything
 from tests.scripts import Script
 from tests.shop import shop
-from tests.test_redaction import everything
 
 SECRET = "whsec_" + base64.b64encode(b"s" * 32).decode()
 

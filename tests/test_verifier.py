@@ -26,9 +26,9 @@ from perdure.workflows.tokens import check_token
 from perdure.workflows.waits import Who
 from tests.deciding import Row, cancelled, pending, refused, update
 from tests.harness import Handle, until, working
+from tests.reading import everything
 from tests.scripts import Script
 from tests.shop import shop
-from tests.test_redaction import everything
 
 KEYS: dict[str, tuple[Json, Json]] = {name: new_key(name) for name in ("ann", "bob", "eve")}
 KEYS["ann"][1]["groups"] = ["finance"]

@@ -1,0 +1,25 @@
+"""What the history and the conversation of a run hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic_ai.messages import ToolReturnPart
+
+from tests.harness import Handle
+
+
+async def everything(handle: Handle) -> str:
+    """The whole history of a run, as text."""
+    history = await handle.fetch_history()
+    return "\n".join(str(event) for event in history.events)
+
+
+def returns(handle_messages: list[Any]) -> list[ToolReturnPart[Any]]:
+    """The answers to calls, in order."""
+    return [part for message in handle_messages for part in message.parts if isinstance(part, ToolReturnPart)]
+
+
+async def events(handle: Handle) -> list[Any]:
+    """The types of the events of a run."""
+    return [event.event_type for event in (await handle.fetch_history()).events]
