@@ -16,11 +16,10 @@ from tests.deciding import answers
 from tests.foreign import ANN
 from tests.harness import working
 from tests.scripts import Script
+from tests.sdk_tools import book, failing, slow
 from tests.test_langchain import Shout, whose
 from tests.test_langchain_arguments import failing as handles
 from tests.test_langchain_arguments import ranged
-from tests.test_openai_agents import book
-from tests.test_openai_agents_calls import failing, slow
 from tests.test_smolagents import Counts, Lookup, weather
 
 CALLS: list[ModelResponsePart] = [

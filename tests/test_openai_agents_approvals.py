@@ -22,7 +22,7 @@ from tests.deciding import answers, pending, update
 from tests.foreign import ANN, RAN
 from tests.harness import working
 from tests.scripts import Script
-from tests.test_openai_agents_calls import an_app, gated
+from tests.sdk_tools import an_app, gated
 
 
 @pytest.fixture(autouse=True)
