@@ -15,11 +15,10 @@ from perdure.toolsets.smolagents import SmolagentsToolset
 from tests.deciding import answers
 from tests.foreign import ANN
 from tests.harness import working
+from tests.langchain_tools import Shout, ranged, whose
+from tests.langchain_tools import failing as handles
 from tests.scripts import Script
 from tests.sdk_tools import book, failing, slow
-from tests.test_langchain import Shout, whose
-from tests.test_langchain_arguments import failing as handles
-from tests.test_langchain_arguments import ranged
 from tests.test_smolagents import Counts, Lookup, weather
 
 CALLS: list[ModelResponsePart] = [
