@@ -19,7 +19,7 @@ from tests.langchain_tools import Shout, ranged, whose
 from tests.langchain_tools import failing as handles
 from tests.scripts import Script
 from tests.sdk_tools import book, failing, slow
-from tests.test_smolagents import Counts, Lookup, weather
+from tests.smolagents_tools import Counts, Lookup, weather
 
 CALLS: list[ModelResponsePart] = [
     ToolCallPart("weather", {"city": "Oslo"}),

@@ -19,7 +19,7 @@ from tests.foreign import ANN, RAN
 from tests.harness import activities, until, working
 from tests.reading import everything
 from tests.scripts import Script
-from tests.test_smolagents import Lookup, an_app
+from tests.smolagents_tools import Lookup, an_app
 
 
 @pytest.fixture(autouse=True)
