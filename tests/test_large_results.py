@@ -22,10 +22,10 @@ from perdure.contracts import MAX_STORED, MIN_RESULT
 from perdure.converter import data_converter
 from perdure.payloads.files import FileStore
 from perdure.toolsets.read_result import read_result
+from tests.codecs import Reversed
 from tests.harness import activities, attempts, with_store, working
 from tests.scripts import Script, Turn
 from tests.test_payloads import files
-from tests.test_verifier import Reversed
 
 LIMIT = 3_000
 MB = 1_000_000

@@ -20,7 +20,7 @@ from tests.deciding import pending, refused, update
 from tests.harness import Handle, messages, until, working
 from tests.scripts import Script
 from tests.sessions import SESSION, answered, closed
-from tests.test_verifier import KEYS, PUBLIC
+from tests.tokens import KEYS, PUBLIC
 
 
 class Switching:

@@ -14,41 +14,21 @@ from typing import Any
 import jwt
 import pytest
 from pydantic_ai.messages import ToolCallPart
-from temporalio.api.common.v1 import Payload
 from temporalio.client import Client
-from temporalio.converter import PayloadCodec
 
 from perdure import Approval, DeclarationError, NotAllowed, Principal, TokenUse
-from perdure.contracts import Json, VerbName, args_digest
+from perdure.contracts import Json, args_digest
 from perdure.converter import data_converter
 from perdure.tokens import SignedTokens, make_token, new_key
 from perdure.workflows.tokens import check_token
 from perdure.workflows.waits import Who
+from tests.codecs import Reversed
 from tests.deciding import Row, cancelled, pending, refused, update
 from tests.harness import Handle, until, working
 from tests.reading import everything
 from tests.scripts import Script
 from tests.shop import shop
-
-KEYS: dict[str, tuple[Json, Json]] = {name: new_key(name) for name in ("ann", "bob", "eve")}
-KEYS["ann"][1]["groups"] = ["finance"]
-PUBLIC = {"keys": [public for _, public in KEYS.values()]}
-FINANCE = Approval(approvers=["group:finance", "bob"])
-
-
-def token(name: str, handle: Handle, row: Row, decision: VerbName = "approve", **changed: Any) -> str:
-    """A token of a person for what waits; `changed` are other fields."""
-    fields: Json = {"workflow_id": handle.id, "call": row["call"], "decision": decision, "digest": row["digest"]}
-    return make_token(KEYS[name][0], **(fields | changed))
-
-
-def signed(name: str, handle: Handle, row: Row, **changed: Any) -> str:
-    """A token with claims as they may not be, but rightly signed."""
-    key = jwt.PyJWK(KEYS[name][0])
-    now = int(datetime.now(UTC).timestamp())
-    claims: Json = {"sub": name, "aud": handle.id, "call": row["call"], "decision": "approve", "digest": row["digest"]}
-    claims |= {"iat": now, "exp": now + 60} | changed
-    return jwt.encode(claims, key.key, algorithm="EdDSA", headers={"kid": name})
+from tests.tokens import FINANCE, KEYS, NOON, PUBLIC, claims, signed, token
 
 
 async def test_only_a_verified_person_with_the_right_decides(client: Client, cache: int) -> None:
@@ -215,16 +195,6 @@ async def test_a_verifier_that_fails_changes_nothing(client: Client) -> None:
     assert not ran
 
 
-class Reversed(PayloadCodec):
-    """Stands for an encryption codec."""
-
-    async def encode(self, payloads: Any) -> list[Payload]:
-        return [Payload(metadata={"encoding": b"reversed"}, data=p.SerializeToString()[::-1]) for p in payloads]
-
-    async def decode(self, payloads: Any) -> list[Payload]:
-        return [Payload.FromString(p.data[::-1]) if p.metadata["encoding"] == b"reversed" else p for p in payloads]
-
-
 @pytest.mark.parametrize("encrypted", [True, False])
 async def test_a_long_lived_token_needs_a_codec(client: Client, encrypted: bool) -> None:
     ran: list[Any] = []
@@ -321,18 +291,6 @@ def use(**changed: Any) -> TokenUse:
     """What `claims` are made for."""
     fields: Json = {"workflow_id": "w", "call": "1.1-x", "decision": "approve", "digest": "d"}
     return TokenUse.model_validate(fields | {"at": "2026-11-30T12:00:00+00:00"} | changed)
-
-
-NOON = datetime(2026, 11, 30, 12, tzinfo=UTC).timestamp()
-
-
-def claims(**changed: Any) -> str:
-    """A rightly signed token for `use()`, with other claims."""
-    key = jwt.PyJWK(KEYS["ann"][0])
-    fields: Json = {"sub": "ann", "aud": "w", "call": "1.1-x", "decision": "approve", "digest": "d"}
-    fields |= {"iat": NOON, "exp": NOON + 60} | changed
-    given = {name: value for name, value in fields.items() if value is not None}
-    return jwt.encode(given, key.key, "EdDSA", {"kid": "ann"})
 
 
 WRONG: list[tuple[Json, str]] = [
