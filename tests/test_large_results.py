@@ -24,8 +24,8 @@ from perdure.payloads.files import FileStore
 from perdure.toolsets.read_result import read_result
 from tests.codecs import Reversed
 from tests.harness import activities, attempts, with_store, working
+from tests.payloads import files
 from tests.scripts import Script, Turn
-from tests.test_payloads import files
 
 LIMIT = 3_000
 MB = 1_000_000

@@ -9,12 +9,9 @@ import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pydantic_ai import Agent
-from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
-from pydantic_ai.models.function import AgentInfo, FunctionModel
 from temporalio import activity
 from temporalio.api.common.v1 import Payload
 from temporalio.client import Client
@@ -32,26 +29,11 @@ from perdure.errors import InvalidRequest, PayloadStoreError
 from perdure.payloads.configured import file_address, payload_store
 from perdure.payloads.files import FileStore
 from tests.harness import attempts, check_run, messages, with_store, working
+from tests.payloads import LARGE, _storage, files, reader
 from tests.scripts import Script
 
 WRITE = StorageDriverStoreContext()
 READ = StorageDriverRetrieveContext()
-LARGE = 6_000_000
-
-
-def echo(asked: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-    """Answers with the number of characters and the digest of the prompt."""
-    text = str(asked[0].parts[-1].content)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownArgumentType]
-    return ModelResponse(parts=[TextPart(f"{len(text)} {hashlib.sha256(text.encode()).hexdigest()}")])
-
-
-def reader(**more: Any) -> App:
-    """An agent that says what it read."""
-    return App(agents=[Agent(FunctionModel(echo), name="reads", **more)])
-
-
-def files(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
 @pytest.mark.parametrize("instructed", [False, True], ids=["", "system prompt"])
@@ -190,10 +172,6 @@ async def test_a_client_without_the_store_says_what_to_do(client: Client, stored
         elsewhere = with_store(client, other)
         with pytest.raises(PayloadStoreError, match="a store of another kind than that of PERDURE_PAYLOADS"):
             await PerdureClient(elsewhere).run(handle.id).transcript()
-
-
-def _storage(client: Client) -> Any:
-    return client.data_converter.external_storage
 
 
 async def test_a_worker_without_the_store_is_named_as_the_reason(client: Client, stored: Client) -> None:
