@@ -17,7 +17,7 @@ from tests.deciding import answers, pending, update
 from tests.harness import failure_of, working
 from tests.scripts import Script
 from tests.sessions import SESSION, answered, closed, send, turn
-from tests.test_time import DAY, YEARS, skip
+from tests.skipping import DAY, YEARS, skip
 
 
 def gated(*script: Any, hang: bool = False, **options: Any) -> App:

@@ -28,11 +28,8 @@ from tests.deciding import answers, pending, refused, update
 from tests.harness import Handle, Runs, activities, failure_of, until, working
 from tests.scripts import Script
 from tests.shop import shop
+from tests.skipping import DAY, MONTH, YEARS, skip
 
-DAY = timedelta(days=1)
-MONTH = 30 * DAY
-YEARS = timedelta(days=3650)
-"""Execution timeout: it goes by the run's clock, too."""
 SLACK = timedelta(minutes=1)
 """What the machine itself may take beside days that are skipped."""
 
@@ -42,11 +39,6 @@ async def asked(runs: Runs, agent: str = "shop") -> tuple[Handle, str]:
     handle = await runs.start(agent, "go", timeout=YEARS)
     (row,) = await pending(handle, 1)
     return handle, row["call"]
-
-
-async def skip(clock: WorkflowEnvironment, handle: Handle, duration: timedelta) -> None:
-    """Move the clock of one run that goes on."""
-    assert await clock.fast_forward(handle, duration)
 
 
 async def skip_to_the_end(clock: WorkflowEnvironment, handle: Handle, at_most: timedelta) -> Any:
