@@ -21,21 +21,12 @@ from perdure import App, Breaker, DeclarationError, DurableAgent, ToolPolicy
 from perdure.activities.breaker import Circuits
 from perdure.activities.runtime import Runtime
 from perdure.worker import worker
+from tests.clocks import Clock
 from tests.deciding import answers, cancelled
 from tests.harness import Handle, Runs, activities, attempts, check_run, until
 from tests.scripts import Script
 
 GONE = "The tool 'fetch' is not available for now, since calls of it have failed: this one was not made."
-
-
-@dataclass
-class Clock:
-    """A monotonic clock that is moved by hand."""
-
-    now: float = 100.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @dataclass
