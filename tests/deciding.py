@@ -1,4 +1,4 @@
-"""What people see of a run and do to it: what waits, what they send, what they are told, how its calls were answered."""
+"""What people see of a run and do to it: what waits, what they send, what they are told, how calls were answered."""
 
 from __future__ import annotations
 
