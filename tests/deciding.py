@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from pydantic_ai.messages import ToolReturnPart
-from temporalio.client import WorkflowFailureError, WorkflowUpdateFailedError
-from temporalio.exceptions import ApplicationError
+from temporalio.client import WorkflowExecutionStatus, WorkflowFailureError, WorkflowUpdateFailedError
+from temporalio.exceptions import ApplicationError, CancelledError
 
 from tests.harness import Handle, messages, until
 
@@ -63,3 +63,13 @@ async def refused(handle: Handle, verb: str, argument: Any) -> str:
         await update(handle, verb, argument)
     assert isinstance(raised.value.cause, ApplicationError)
     return f"{raised.value.cause.type}: {raised.value.cause.message}"
+
+
+async def cancelled_soon(handle: Handle, seconds: float = 5) -> None:
+    """Cancel a run; it must end so, and soon."""
+    await handle.cancel()
+    async with asyncio.timeout(seconds):
+        with pytest.raises(WorkflowFailureError) as caught:
+            await handle.result()
+    assert isinstance(caught.value.cause, CancelledError), caught.value.cause
+    assert (await handle.describe()).status == WorkflowExecutionStatus.CANCELED

@@ -9,12 +9,12 @@ import asyncio
 
 from tests.conftest import ROLLING, server
 from tests.deciding import pending
+from tests.gate import Gate
 from tests.harness import chain, until, working
 from tests.record_histories import write_history
 from tests.roll_over_scenarios import SCENARIOS
 from tests.rolling import Office
 from tests.sessions import SESSION, closed, send, turn
-from tests.test_sessions import Gate
 
 
 async def record() -> None:

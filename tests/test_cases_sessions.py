@@ -20,11 +20,11 @@ from perdure.workflows.waiting import SUPERSEDED
 from tests.benches import WAYS, Way, bench, idle
 from tests.deciding import answers, pending, update
 from tests.harness import Handle, chain, until
+from tests.live import live
 from tests.rolling import events, pushed, run_ids
 from tests.scripts import Script
 from tests.sessions import closed, send, turn, user_texts
 from tests.shop import shop
-from tests.test_cases_cancel import live
 
 
 @pytest.fixture(params=WAYS)
