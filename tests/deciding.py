@@ -73,3 +73,8 @@ async def cancelled_soon(handle: Handle, seconds: float = 5) -> None:
             await handle.result()
     assert isinstance(caught.value.cause, CancelledError), caught.value.cause
     assert (await handle.describe()).status == WorkflowExecutionStatus.CANCELED
+
+
+async def texts(handle: Handle) -> list[str]:
+    """What the model is told of each call."""
+    return [text for _, text in (await answers(handle)).values()]

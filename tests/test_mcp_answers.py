@@ -17,11 +17,10 @@ from temporalio.client import Client
 from perdure import App, Approval, DurableAgent, ToolPolicy
 from perdure.toolsets.lost import lost, timed_out
 from perdure.toolsets.mcp import MCPServer
-from tests.deciding import pending, update
+from tests.deciding import pending, texts, update
 from tests.harness import until, working
 from tests.mcp_servers import Shop, opened
 from tests.scripts import Script
-from tests.test_mcp_faults import texts
 
 
 @pytest.fixture

@@ -21,8 +21,8 @@ from temporalio.client import Client
 from perdure import App, Approval, DurableAgent, ToolPolicy
 from perdure.contracts import MAY_HAVE_RUN
 from perdure.toolsets.mcp import MCPServer
-from tests.deciding import answers, pending, update
-from tests.harness import Handle, until, working
+from tests.deciding import pending, texts, update
+from tests.harness import until, working
 from tests.mcp_servers import Shop, lives, opened
 from tests.scripts import Script
 from tests.sessions import SESSION, answered, closed
@@ -33,11 +33,6 @@ async def shop(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator
     """A server that is there while the test runs."""
     async with opened(request.param, tmp_path) as started:
         yield started
-
-
-async def texts(handle: Handle) -> list[str]:
-    """What the model is told of each call."""
-    return [text for _, text in (await answers(handle)).values()]
 
 
 async def test_s3_19_killed_in_the_middle_of_a_call_the_model_is_told_that_it_may_have_run(

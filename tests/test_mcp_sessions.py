@@ -15,11 +15,11 @@ from perdure.converter import data_converter
 from perdure.errors import DeclarationError
 from perdure.toolsets import mcp_sessions
 from perdure.toolsets.mcp import MCPServer
+from tests.deciding import texts
 from tests.harness import until, working
 from tests.mcp_servers import Shop, lives, opened
 from tests.scripts import Script
 from tests.sessions import SESSION, answered, closed, runs_of
-from tests.test_mcp_faults import texts
 
 LOST = (
     "The session with the MCP server 'shop' was lost, and with it what earlier calls had set up. A new one is open, in "
