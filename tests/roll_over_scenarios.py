@@ -1,4 +1,4 @@
-"""What people do to a run of `tests.rolling.Office` while it may roll over: the turns of its model, and the decisions."""
+"""What people do to a run of `tests.rolling.Office` while it may roll over: turns of its model, and decisions."""
 
 from __future__ import annotations
 
