@@ -78,3 +78,8 @@ async def cancelled_soon(handle: Handle, seconds: float = 5) -> None:
 async def texts(handle: Handle) -> list[str]:
     """What the model is told of each call."""
     return [text for _, text in (await answers(handle)).values()]
+
+
+async def rejected(handle: Handle, count: int) -> bool:
+    """Whether so many decisions were rejected."""
+    return (await handle.query("status"))["rejected_count"] == count

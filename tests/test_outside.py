@@ -19,7 +19,7 @@ from temporalio.exceptions import ApplicationError
 from perdure import App, Approval, DeclarationError, DurableAgent, ExternalCall, Notification, ToolPolicy
 from perdure.client import PerdureClient
 from perdure.toolsets.ask_user import ask_user
-from tests.deciding import Row, answers, pending, refused, update
+from tests.deciding import Row, answers, pending, refused, rejected, update
 from tests.harness import activities, failure_of, until, working
 from tests.scripts import Script
 
@@ -81,14 +81,10 @@ async def test_a_result_is_checked_by_its_schema(client: Client, cache: int) -> 
         text = await refused(handle, "complete", {"call": row["call"], "result": {"job": 7}})
         assert "$.job: 7 is not of type 'string'" in text
         await handle.signal("complete", {"call": row["call"], "result": None})
-        await until(lambda: _rejected(handle))
+        await until(lambda: rejected(handle, 1))
         await update(handle, "complete", {"call": row["call"], "result": {"job": "7"}})
         await handle.result()
         assert (await answers(handle))["c0.0"] == ("success", '{"job":"7"}')
-
-
-async def _rejected(handle: Any) -> bool:
-    return (await handle.query("status"))["rejected_count"] == 1
 
 
 async def test_a_result_is_checked_by_the_policys_type(client: Client) -> None:

@@ -23,7 +23,7 @@ from perdure.tokens import SignedTokens, make_token, new_key
 from perdure.workflows.tokens import check_token
 from perdure.workflows.waits import Who
 from tests.codecs import Reversed
-from tests.deciding import Row, cancelled, pending, refused, update
+from tests.deciding import Row, cancelled, pending, refused, rejected, update
 from tests.harness import Handle, until, working
 from tests.reading import everything
 from tests.scripts import Script
@@ -253,15 +253,11 @@ async def test_an_edit_voids_the_votes_for_what_was_shown_before(client: Client)
         answer = await update(handle, "approve", {"call": row["call"], "by": "bob", "args": {"n": 100}})
         assert (answer["outcome"], answer["needed"]) == ("voted", 1)
         await handle.signal("approve", {"call": row["call"], "by": "eve"})
-        await until(lambda: _rejected(handle, 1))
+        await until(lambda: rejected(handle, 1))
         assert not ran
         await update(handle, "approve", {"call": answer["call"], "by": "ann"})
         await handle.result()
     assert ran == [("refund", 100)]
-
-
-async def _rejected(handle: Handle, count: int) -> bool:
-    return (await handle.query("status"))["rejected_count"] == count
 
 
 def test_keys_that_cannot_be_used_are_refused_when_the_app_is_built() -> None:
