@@ -6,10 +6,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from pydantic_ai import Agent, CallDeferred, FunctionToolset
+from pydantic_ai import Agent, FunctionToolset
 from pydantic_ai.messages import ToolCallPart
-from pydantic_ai.tools import ToolDefinition
-from pydantic_ai.toolsets import ExternalToolset
 from temporalio.client import Client
 
 from perdure import App, Approval, DurableAgent, ToolPolicy
@@ -247,36 +245,6 @@ async def test_cancel_while_something_waits_answers_the_call(client: Client, cac
         assert (await handle.query("status"))["state"] == "done"
         assert row["call"]
     assert not ran
-
-
-async def test_a_result_from_outside(client: Client, cache: int) -> None:
-    definition = ToolDefinition(name="outside", parameters_json_schema={"type": "object", "properties": {}})
-    script = Script({"outside": {}}, "done")
-    agent = Agent(script.model, name="out", toolsets=[ExternalToolset([definition], id="out")])
-    async with working(client, App(agents=[agent]), cache=cache) as runs:
-        handle = await runs.start("out", "go")
-        (row,) = await pending(handle, 1)
-        assert row["kind"] == "external"
-        assert "use complete" in await refused(handle, "approve", {"call": row["call"]})
-        assert "one of them" in await refused(handle, "complete", {"call": row["call"], "result": 1, "error": "x"})
-        await update(handle, "complete", {"call": row["call"], "result": {"a": [1, 2]}})
-        assert (await handle.result())["output"] == "done"
-        assert await answers(handle) == {"c0.0": ("success", '{"a":[1,2]}')}
-
-
-async def test_a_tool_that_defers_itself_waits_for_its_result(client: Client) -> None:
-    def later() -> str:
-        """Started here, done elsewhere."""
-        raise CallDeferred(metadata={"job": 7})
-
-    script = Script({"later": {}}, "done")
-    async with working(client, App(agents=[Agent(script.model, name="later", tools=[later])])) as runs:
-        handle = await runs.start("later", "go")
-        (row,) = await pending(handle, 1)
-        assert (row["kind"], row["metadata"]) == ("external", {"job": 7})
-        await update(handle, "complete", {"call": row["call"], "error": "the job failed"})
-        await handle.result()
-        assert await answers(handle) == {"c0.0": ("failed", "the job failed")}
 
 
 async def test_the_command_line_decides(client: Client) -> None:
