@@ -1,8 +1,7 @@
-"""Calls that wait for a person: cases A, B, C, and the terms of an approval."""
+"""Calls that wait for a person: cases A, B, C, who decides, and edited arguments."""
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,7 +10,6 @@ from pydantic_ai.messages import ToolCallPart
 from temporalio.client import Client
 
 from perdure import App, Approval, DurableAgent, ToolPolicy
-from tests.command import perdure
 from tests.deciding import answers, pending, refused, update
 from tests.harness import activities, until, working
 from tests.scripts import Script
@@ -203,70 +201,3 @@ async def test_edited_arguments_are_validated_before_they_are_accepted(client: C
     assert edited["args"] == {"n": 7, "note": "none"}
     assert edited["original_args"] == {"n": 1, "note": "none"}
     assert approved["call"] == edited["new_call"] != row["call"]
-
-
-async def test_expiry_is_told_apart_from_a_denial(client: Client, cache: int) -> None:
-    ran: list[Any] = []
-    script = Script({"refund": {"n": 1}}, "done")
-    approval = Approval(expires_after=timedelta(seconds=1))
-    async with working(client, shop(script, ran, approval), cache=cache) as runs:
-        handle = await runs.start("shop", "go")
-        result = await handle.result()
-        (_, text) = (await answers(handle))["c0.0"]
-        assert "nobody answered" in text
-    assert not ran
-    assert [row["event"] for row in result["audit"]] == ["asked", "expired"]
-
-
-async def test_expiry_escalates_and_then_fails_the_run(client: Client) -> None:
-    script = Script({"refund": {"n": 1}}, "done")
-    last = Approval(approvers=["boss"], expires_after=timedelta(seconds=1), on_expiry="fail")
-    approval = Approval(approvers=["ann"], expires_after=timedelta(seconds=0.5), on_expiry="escalate", escalate_to=last)
-    async with working(client, shop(script, [], approval)) as runs:
-        handle = await runs.start("shop", "go")
-
-        async def escalated() -> bool:
-            return [row["approvers"] for row in await handle.query("pending")] == [["boss"]]
-
-        await until(escalated)
-        failure = await runs.failure("shop", "again")
-        assert failure.type == "ApprovalExpired"
-
-
-async def test_cancel_while_something_waits_answers_the_call(client: Client, cache: int) -> None:
-    ran: list[Any] = []
-    script = Script({"refund": {"n": 1}}, "never")
-    async with working(client, shop(script, ran), cache=cache) as runs:
-        handle = await runs.start("shop", "go")
-        (row,) = await pending(handle, 1)
-        await handle.cancel()
-        with pytest.raises(Exception, match="Workflow execution failed"):
-            await handle.result()
-        assert (await handle.query("status"))["state"] == "done"
-        assert row["call"]
-    assert not ran
-
-
-async def test_the_command_line_decides(client: Client) -> None:
-    ran: list[Any] = []
-    script = Script([ToolCallPart("refund", {"n": 1}), ToolCallPart("delete", {"n": 2})], "done")
-    address = client.service_client.config.target_host
-    async with working(client, shop(script, ran)) as runs:
-        handle = await runs.start("shop", "go")
-        one, two = await pending(handle, 2)
-        listed = (await perdure("inbox", address=address)).out
-        assert one["call"] in listed
-        assert two["call"] in listed
-        done = await perdure("approve", handle.id, one["call"], "--by", "ann", address=address)
-        assert (done.code, done.out.strip()) == (
-            0,
-            f'approved {one["call"]}: refund {{"n": 1, "note": "none"}} runs now',
-        )
-        again = await perdure("approve", handle.id, one["call"], address=address)
-        assert (again.code, "AlreadyDecided" in again.err) == (1, True)
-        done = await perdure("deny", handle.id, two["call"], "--reason", "no", address=address)
-        assert done.code == 0
-        await handle.result()
-        late = await perdure("deny", handle.id, two["call"], address=address)
-        assert (late.code, "has ended" in late.err) == (1, True)
-    assert ran == [("refund", 1)]
