@@ -13,6 +13,7 @@ from temporalio.client import Client
 
 from perdure import App
 
+MB = 1_000_000
 LARGE = 6_000_000
 
 
@@ -28,8 +29,10 @@ def reader(**more: Any) -> App:
 
 
 def files(folder: Path) -> list[Path]:
+    """The files in a folder, at any depth."""
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
-def _storage(client: Client) -> Any:
+def storage_of(client: Client) -> Any:
+    """The payload store of a client."""
     return client.data_converter.external_storage

@@ -22,10 +22,10 @@ from perdure.client import ClientError, PerdureClient
 from perdure.errors import InvalidRequest
 from tests.deciding import answers, pending, refused, update
 from tests.harness import Handle, until, working
+from tests.payloads import MB
 from tests.scripts import Script
 from tests.shop import shop
 
-MB = 1_000_000
 EDIT = Approval(allow_edit=True)
 
 

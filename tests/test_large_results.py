@@ -24,11 +24,10 @@ from perdure.payloads.files import FileStore
 from perdure.toolsets.read_result import read_result
 from tests.codecs import Reversed
 from tests.harness import activities, attempts, with_store, working
-from tests.payloads import files
+from tests.payloads import MB, files
 from tests.scripts import Script, Turn
 
 LIMIT = 3_000
-MB = 1_000_000
 IMAGE = BinaryContent(b"\x89PNG" + bytes(MB - 4), media_type="image/png")
 """A megabyte, and a third more as JSON."""
 Rule = Literal["fail", "truncate", "store"]

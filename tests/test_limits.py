@@ -50,9 +50,9 @@ from perdure.workflows.turn import MAX_HISTORY, MAX_HISTORY_BYTES
 from perdure.workflows.verbs import MAX_REFUSED
 from tests.command import ROOT
 from tests.harness import Handle, activities, attempts, failure_of, working
+from tests.payloads import MB
 from tests.scripts import Script
 
-MB = 1_000_000
 PAGE = ROOT / "docs" / "limits.md"
 REFUSED = r"the request has {} bytes; it may have {}. Put large inputs where a tool can read them."
 

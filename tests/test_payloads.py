@@ -29,7 +29,7 @@ from perdure.errors import InvalidRequest, PayloadStoreError
 from perdure.payloads.configured import file_address, payload_store
 from perdure.payloads.files import FileStore
 from tests.harness import attempts, check_run, messages, with_store, working
-from tests.payloads import LARGE, _storage, files, reader
+from tests.payloads import LARGE, files, reader, storage_of
 from tests.scripts import Script
 
 WRITE = StorageDriverStoreContext()
@@ -168,7 +168,7 @@ async def test_a_client_without_the_store_says_what_to_do(client: Client, stored
         with pytest.raises(PayloadStoreError, match="is kept outside Temporal: set PERDURE_PAYLOADS to what"):
             await run.transcript()
         storage = payload_store("s3://another")
-        other = replace(data_converter(), external_storage=replace(_storage(stored), drivers=[storage]))
+        other = replace(data_converter(), external_storage=replace(storage_of(stored), drivers=[storage]))
         elsewhere = with_store(client, other)
         with pytest.raises(PayloadStoreError, match="a store of another kind than that of PERDURE_PAYLOADS"):
             await PerdureClient(elsewhere).run(handle.id).transcript()
@@ -288,7 +288,7 @@ async def test_a_store_that_cant_be_read_for_a_moment_ends_no_run(stored: Client
             return await super().retrieve(context, claims)
 
     flaky = Flaky(folder)
-    converter = replace(data_converter(), external_storage=replace(_storage(stored), drivers=[flaky]))
+    converter = replace(data_converter(), external_storage=replace(storage_of(stored), drivers=[flaky]))
     script = Script("done")
     async with working(with_store(stored, converter), App(agents=[Agent(script.model, name="reads")])) as runs:
         handle = await runs.start("reads", "x" * LARGE)
