@@ -12,6 +12,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from temporalio.client import Client
+
 ROOT = Path(__file__).parent.parent
 SECONDS = 60.0
 DEMO = "perdure.cli.demo_app:app"
@@ -87,6 +89,11 @@ async def perdure(*args: str, address: str = "", cwd: Path = ROOT, **env: str) -
     """Run a command to its end."""
     async with running(*args, address=address, cwd=cwd, stdin=asyncio.subprocess.DEVNULL, **env) as command:
         return await command.end()
+
+
+def address_of(client: Client) -> str:
+    """Where the server of a client is."""
+    return client.service_client.config.target_host
 
 
 def free_port() -> int:

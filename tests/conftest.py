@@ -14,6 +14,7 @@ from temporalio.testing import WorkflowEnvironment
 
 from perdure.converter import data_converter
 from perdure.payloads.configured import file_address
+from tests.command import address_of
 from tests.harness import with_store
 
 pytest.register_assert_rewrite("tests.approval_runs")
@@ -69,6 +70,12 @@ async def environment() -> AsyncGenerator[WorkflowEnvironment]:
 def client(environment: WorkflowEnvironment) -> Client:
     """A client of the server, with perdure's data converter."""
     return environment.client
+
+
+@pytest.fixture
+def address(client: Client) -> str:
+    """Where the server of the tests is."""
+    return address_of(client)
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,6 @@ from typing import get_args
 import pytest
 from pydantic_ai import Agent
 from temporalio.client import Client
-from temporalio.testing import WorkflowEnvironment
 
 from perdure.cli import demo_app
 from perdure.client import RunStatus
@@ -22,11 +21,6 @@ from tests.command import DEMO, free_port, perdure, running
 from tests.harness import working
 
 PROMPT = "What is 17 * 23, and what time is it in UTC?"
-
-
-@pytest.fixture
-def address(environment: WorkflowEnvironment) -> str:
-    return environment.client.service_client.config.target_host
 
 
 @pytest.fixture

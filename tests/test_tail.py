@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from temporalio.client import Client
 
-from tests.command import Command, free_port, perdure, running
+from tests.command import Command, address_of, free_port, perdure, running
 from tests.deciding import pending, update
 from tests.harness import Handle, until, working
 from tests.live import Stammer
@@ -23,10 +23,6 @@ from tests.sessions import SESSION, answered, closed, runs_of, send
 from tests.shop import shop
 from tests.sites import Site
 from tests.terminal import in_a_terminal
-
-
-def address_of(client: Client) -> str:
-    return client.service_client.config.target_host
 
 
 async def line(command: Command) -> dict[str, Any]:
