@@ -14,7 +14,7 @@ from temporalio.client import Client
 from perdure import DeclarationError, ToolPolicy
 from perdure.activities.large_result import head_and_tail
 from perdure.contracts import MAX_STORED, MIN_RESULT
-from tests.large_results import LIMIT, Rule, answer
+from tests.large_results import LIMIT, Rule, answer, policy
 from tests.payloads import MB, files
 
 IMAGE = BinaryContent(b"\x89PNG" + bytes(MB - 4), media_type="image/png")

@@ -21,7 +21,7 @@ from perdure.payloads.files import FileStore
 from perdure.toolsets.read_result import read_result
 from tests.codecs import Reversed
 from tests.harness import with_store, working
-from tests.large_results import LIMIT, answer, fetching, returned
+from tests.large_results import LIMIT, answer, fetching, policy, returned
 from tests.payloads import files
 from tests.scripts import Script, Turn
 
