@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import sys
+import uuid
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -94,6 +95,11 @@ async def perdure(*args: str, address: str = "", cwd: Path = ROOT, **env: str) -
 def address_of(client: Client) -> str:
     """Where the server of a client is."""
     return client.service_client.config.target_host
+
+
+def new_id() -> str:
+    """An id that no run has."""
+    return f"cli-{uuid.uuid4().hex[:8]}"
 
 
 def free_port() -> int:

@@ -11,7 +11,7 @@ from typing import Any
 
 from temporalio.client import Client
 
-from tests.command import Command, address_of, perdure, running
+from tests.command import Command, address_of, new_id, perdure, running
 from tests.deciding import pending, update
 from tests.harness import Handle, until, working
 from tests.live import Stammer, heard, holding
@@ -21,10 +21,6 @@ from tests.shop import shop
 from tests.terminal import Terminal, in_a_terminal
 
 READY = "/help says what can be typed"
-
-
-def new_id() -> str:
-    return f"chat-{uuid.uuid4().hex[:8]}"
 
 
 @asynccontextmanager

@@ -6,7 +6,6 @@ import json
 import signal
 import subprocess
 import sys
-import uuid
 from collections.abc import AsyncIterator
 from typing import get_args
 
@@ -16,7 +15,7 @@ from temporalio.client import Client
 
 from perdure.cli import demo_app
 from perdure.client import RunStatus
-from tests.command import DEMO, free_port, perdure, running
+from tests.command import DEMO, free_port, new_id, perdure, running
 from tests.harness import working
 
 PROMPT = "What is 17 * 23, and what time is it in UTC?"
@@ -27,10 +26,6 @@ async def queue(client: Client) -> AsyncIterator[str]:
     """A task queue on which the demo agent is served."""
     async with working(client, demo_app.app) as runs:
         yield runs.task_queue
-
-
-def new_id() -> str:
-    return f"cli-{uuid.uuid4().hex[:12]}"
 
 
 def python(code: str) -> subprocess.CompletedProcess[str]:
