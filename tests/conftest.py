@@ -123,3 +123,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def stored(client: Client, folder: Path) -> Client:
     """A client whose payloads go into `folder`."""
     return with_store(client)
+
+
+@pytest.fixture
+def nothing_ran() -> None:
+    """The foreign tools of a test have done nothing before it."""
+    from tests.foreign import RAN
+
+    RAN.clear()

@@ -27,14 +27,10 @@ from tests.harness import failure_of, working
 from tests.reading import everything
 from tests.scripts import Script
 
+pytestmark = pytest.mark.usefixtures("nothing_ran")
+
 SECRET = "sk-SECRET"
 NAMED = ("failed", "The tool failed with ValidationError.")
-
-
-@pytest.fixture(autouse=True)
-def ran() -> None:
-    """Begins with nothing done."""
-    RAN.clear()
 
 
 def fails(key: str) -> str:

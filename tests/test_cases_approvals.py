@@ -1,4 +1,4 @@
-"""Cases B and C of approvals that need more than the shop of `tests.test_approvals`: what a decision is used for."""
+"""Cases B and C of approvals that need more than `tests.shop`: what a decision is used for."""
 
 from __future__ import annotations
 

@@ -24,11 +24,7 @@ from tests.harness import activities, messages, working
 from tests.langchain_tools import Shout, an_app, lookup, whose
 from tests.scripts import Script
 
-
-@pytest.fixture(autouse=True)
-def ran() -> None:
-    """Begins with nothing done."""
-    RAN.clear()
+pytestmark = pytest.mark.usefixtures("nothing_ran")
 
 
 @tool

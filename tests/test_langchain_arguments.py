@@ -19,11 +19,7 @@ from tests.langchain_tools import Shout, an_app, failing, lookup, ranged
 from tests.reading import everything
 from tests.scripts import Script
 
-
-@pytest.fixture(autouse=True)
-def ran() -> None:
-    """Begins with nothing done."""
-    RAN.clear()
+pytestmark = pytest.mark.usefixtures("nothing_ran")
 
 
 def say(error: Any) -> str:

@@ -19,13 +19,9 @@ from tests.langchain_tools import an_app
 from tests.reading import everything
 from tests.scripts import Script
 
+pytestmark = pytest.mark.usefixtures("nothing_ran")
+
 SECRET = "sk-SECRET"
-
-
-@pytest.fixture(autouse=True)
-def ran() -> None:
-    """Begins with nothing done."""
-    RAN.clear()
 
 
 class Number(BaseModel):

@@ -34,11 +34,7 @@ from tests.harness import activities, messages, working
 from tests.scripts import Script
 from tests.sdk_tools import Address, an_app, book, gated
 
-
-@pytest.fixture(autouse=True)
-def ran() -> None:
-    """Begins with nothing done."""
-    RAN.clear()
+pytestmark = pytest.mark.usefixtures("nothing_ran")
 
 
 @function_tool(strict_mode=False)

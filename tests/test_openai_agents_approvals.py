@@ -24,11 +24,7 @@ from tests.harness import working
 from tests.scripts import Script
 from tests.sdk_tools import an_app, gated
 
-
-@pytest.fixture(autouse=True)
-def ran() -> None:
-    """Begins with nothing done."""
-    RAN.clear()
+pytestmark = pytest.mark.usefixtures("nothing_ran")
 
 
 async def large(ctx: RunContextWrapper[Any], args: dict[str, Any], call_id: str) -> bool:

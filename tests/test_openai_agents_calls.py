@@ -22,11 +22,7 @@ from tests.reading import everything
 from tests.scripts import Script
 from tests.sdk_tools import an_app, failing, gated, slow
 
-
-@pytest.fixture(autouse=True)
-def ran() -> None:
-    """Begins with nothing done."""
-    RAN.clear()
+pytestmark = pytest.mark.usefixtures("nothing_ran")
 
 
 def late(ctx: RunContextWrapper[Any], error: Exception) -> str:

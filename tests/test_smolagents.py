@@ -20,11 +20,7 @@ from tests.harness import activities, messages, working
 from tests.scripts import Script
 from tests.smolagents_tools import Counts, Lookup, an_app, weather
 
-
-@pytest.fixture(autouse=True)
-def ran() -> None:
-    """Begins with nothing done."""
-    RAN.clear()
+pytestmark = pytest.mark.usefixtures("nothing_ran")
 
 
 async def test_s3_16_a_decorated_function_runs_as_an_activity_in_a_thread(client: Client, cache: int) -> None:

@@ -21,11 +21,7 @@ from tests.reading import everything
 from tests.scripts import Script
 from tests.smolagents_tools import Lookup, an_app
 
-
-@pytest.fixture(autouse=True)
-def ran() -> None:
-    """Begins with nothing done."""
-    RAN.clear()
+pytestmark = pytest.mark.usefixtures("nothing_ran")
 
 
 class Held(Lookup):
