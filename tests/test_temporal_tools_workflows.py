@@ -5,8 +5,6 @@ from __future__ import annotations
 import uuid
 
 import pytest
-from temporalio.api.common.v1 import WorkflowExecution
-from temporalio.api.workflowservice.v1 import ResetWorkflowExecutionRequest
 from temporalio.client import Client, WorkflowExecutionStatus
 
 from perdure import ToolPolicy
@@ -14,6 +12,7 @@ from tests.deciding import answers, cancelled
 from tests.harness import Handle, activities, check_run, failure_of, until, working
 from tests.packing import child_of, packing
 from tests.remote import PackOrder, remote
+from tests.resets import reset
 from tests.scripts import Script
 
 
@@ -109,19 +108,6 @@ async def test_the_timeout_of_the_policy_is_all_the_time_of_a_child(client: Clie
             handle = await runs.start("packer", "go")
             error = await failure_of(handle)
             assert (error.type, error.message) == ("ToolTimeout", "tool 'pack' did not end within 1 s")
-
-
-async def reset(client: Client, handle: Handle, event: int) -> Handle:
-    """Reset a run to the end of the workflow task that is completed with `event`."""
-    answer = await client.workflow_service.reset_workflow_execution(
-        ResetWorkflowExecutionRequest(
-            namespace=client.namespace,
-            workflow_execution=WorkflowExecution(workflow_id=handle.id, run_id=handle.first_execution_run_id or ""),
-            workflow_task_finish_event_id=event,
-            request_id=str(uuid.uuid4()),
-        )
-    )
-    return client.get_workflow_handle(handle.id, run_id=answer.run_id)
 
 
 async def before_the_child(handle: Handle) -> int:
