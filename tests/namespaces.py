@@ -102,3 +102,8 @@ def searched(*names: str, id: str = "s1") -> list[Any]:
             provider_name="function",
         ),
     ]
+
+
+def tools(*names: str, id: str = "tools") -> FunctionToolset[Any]:
+    """A toolset of which nothing is run."""
+    return numbered(id, names, [])
