@@ -13,7 +13,7 @@ from temporalio.client import Client
 
 from perdure import App
 from perdure.worker import serving
-from tests.harness import Handle, Runs, check_run, until
+from tests.harness import Handle, Runs, check_run
 from tests.sessions import SESSION
 
 Way = Literal["ordinary", "cache 0", "restarts"]
@@ -61,12 +61,3 @@ async def bench(client: Client, make: Callable[[], App], way: Way) -> AsyncGener
             await check_run(handle)
     finally:
         await made.worker.aclose()
-
-
-async def idle(handle: Handle) -> None:
-    """Until the session waits for a message."""
-
-    async def there() -> bool:
-        return (await handle.query("status"))["state"] == "idle"
-
-    await until(there)

@@ -17,13 +17,13 @@ from temporalio.client import Client
 from perdure import App, DurableAgent, Limits
 from perdure.client import PerdureClient
 from perdure.workflows.waiting import SUPERSEDED
-from tests.benches import WAYS, Way, bench, idle
+from tests.benches import WAYS, Way, bench
 from tests.deciding import answers, pending, update
 from tests.harness import Handle, chain, until
 from tests.live import live
 from tests.rolling import events, pushed, run_ids
 from tests.scripts import Script
-from tests.sessions import closed, send, turn, user_texts
+from tests.sessions import closed, idle, send, turn, user_texts
 from tests.shop import shop
 
 

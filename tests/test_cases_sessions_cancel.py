@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from temporalio.client import Client, WorkflowFailureError
 
-from tests.benches import WAYS, Bench, Way, bench, idle
+from tests.benches import WAYS, Bench, Way, bench
 from tests.deciding import answers, cancelled_soon, pending
 from tests.gate import Gate
 from tests.harness import Handle, until
 from tests.scripts import Script
-from tests.sessions import send
+from tests.sessions import idle, send
 from tests.shop import shop
 
 

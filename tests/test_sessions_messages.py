@@ -10,9 +10,9 @@ import pytest
 from temporalio.client import Client
 
 from tests.deciding import pending, refused, update
-from tests.harness import until, working
+from tests.harness import working
 from tests.scripts import Script
-from tests.sessions import SESSION, answered, closed, turn, user_texts
+from tests.sessions import SESSION, answered, closed, idle, turn, user_texts
 from tests.shop import shop
 
 
@@ -35,11 +35,7 @@ async def test_bad_messages_are_refused_naming_what_is_wrong(
 ) -> None:
     async with working(client, shop(Script("done"), [])) as runs:
         handle = await runs.start("shop", **SESSION)
-
-        async def idle() -> bool:
-            return (await handle.query("status"))["state"] == "idle"
-
-        await until(idle)
+        await idle(handle)
         assert problem in await refused(handle, verb, argument)
         await handle.signal(verb, argument)
         (row,) = (await handle.query("status"))["rejected"]
