@@ -11,6 +11,7 @@ from temporalio.client import Client
 from perdure import App, DurableAgent, ToolPolicy
 from perdure.toolsets.read_result import read_result
 from tests.harness import activities, attempts, working
+from tests.reading import returns
 from tests.scripts import Script, Turn
 
 LIMIT = 3_000
@@ -49,7 +50,7 @@ async def answer(client: Client, result: Any, policy: ToolPolicy | None, cache: 
 
 def returned(messages: list[ModelMessage]) -> ToolReturnPart:
     """The latest answer to a call."""
-    return [part for message in messages for part in message.parts if isinstance(part, ToolReturnPart)][-1]
+    return returns(messages)[-1]
 
 
 def policy(rule: Rule, most: int | None = LIMIT) -> ToolPolicy:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from pydantic_ai.messages import ToolReturnPart
+from pydantic_ai.messages import ModelMessage, ToolReturnPart
 
 from tests.harness import Handle
 
@@ -15,9 +16,9 @@ async def everything(handle: Handle) -> str:
     return "\n".join(str(event) for event in history.events)
 
 
-def returns(handle_messages: list[Any]) -> list[ToolReturnPart[Any]]:
+def returns(conversation: Sequence[ModelMessage]) -> list[ToolReturnPart[Any]]:
     """The answers to calls, in order."""
-    return [part for message in handle_messages for part in message.parts if isinstance(part, ToolReturnPart)]
+    return [part for message in conversation for part in message.parts if isinstance(part, ToolReturnPart)]
 
 
 async def events(handle: Handle) -> list[Any]:

@@ -168,7 +168,7 @@ async def test_a_gated_handoff_is_kept_while_the_run_continues_as_new(rolling_cl
         (row,) = await pending(handle, 1)
         await update(handle, "approve", {"call": row["call"], "by": "ann"})
         for number in range(5):
-            assert await text(handle, f"again {number}") == "Here."
+            assert await answered(handle, f"again {number}", id=f"again {number}") == "Here."
         status = await handle.query("status")
         assert status["agent"] == "billing"
         await update(handle, "close", {})
