@@ -28,3 +28,10 @@ def office(script: Script, **policy: Any) -> App:
     """An agent with one external tool."""
     agent: Any = Agent(script.model, name="office", toolsets=[ExternalToolset([PRINT], id="printer")], retries=1)
     return App(agents=[DurableAgent(agent, policies={"print": ToolPolicy(**policy)} if policy else {})])
+
+
+def outside(script: Script, **options: Any) -> App:
+    """An agent with a tool without arguments whose result comes from outside."""
+    definition = ToolDefinition(name="outside", parameters_json_schema={"type": "object", "properties": {}})
+    agent = Agent(script.model, name="out", toolsets=[ExternalToolset([definition], id="out")])
+    return App(agents=[DurableAgent(agent, **options)])
