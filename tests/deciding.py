@@ -10,7 +10,7 @@ from pydantic_ai.messages import ToolReturnPart
 from temporalio.client import WorkflowExecutionStatus, WorkflowFailureError, WorkflowUpdateFailedError
 from temporalio.exceptions import ApplicationError, CancelledError
 
-from tests.harness import Handle, messages, until
+from tests.harness import Handle, Runs, messages, until
 
 Row = dict[str, Any]
 
@@ -83,3 +83,16 @@ async def texts(handle: Handle) -> list[str]:
 async def rejected(handle: Handle, count: int) -> bool:
     """Whether so many decisions were rejected."""
     return (await handle.query("status"))["rejected_count"] == count
+
+
+async def only(handle: Handle) -> tuple[str, str]:
+    """Outcome and text of the one call of a run."""
+    ((outcome, text),) = (await answers(handle)).values()
+    return outcome, text
+
+
+async def told(runs: Runs, agent: str, **request: Any) -> tuple[str, str]:
+    """A run of one call: its outcome and text."""
+    handle = await runs.start(agent, "go", **request)
+    assert (await handle.result())["output"] == "done"
+    return await only(handle)

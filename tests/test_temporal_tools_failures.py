@@ -9,8 +9,8 @@ from pydantic_ai.messages import ToolCallPart
 from temporalio.client import Client
 
 from perdure import ToolPolicy
-from tests.deciding import answers, cancelled, update
-from tests.depot import depot, only
+from tests.deciding import answers, cancelled, only, update
+from tests.depot import depot
 from tests.harness import Handle, attempts, failure_of, until, working
 from tests.remote import Warehouse, remote
 from tests.scripts import Script

@@ -14,8 +14,7 @@ from typing_extensions import TypedDict
 from perdure import App, DurableAgent, ToolPolicy
 from perdure.toolsets.temporal import TemporalTools
 from tests.carrier import SAFE, Carrier, carrier, track
-from tests.deciding import answers, cancelled
-from tests.depot import only
+from tests.deciding import answers, cancelled, only
 from tests.harness import activities, until, working
 from tests.scripts import Script
 
