@@ -24,3 +24,9 @@ def returns(conversation: Sequence[ModelMessage]) -> list[ToolReturnPart[Any]]:
 async def events(handle: Handle) -> list[Any]:
     """The types of the events of a run."""
     return [event.event_type for event in (await handle.fetch_history()).events]
+
+
+async def open_activities(handle: Handle) -> list[str]:
+    """The types of the activities of a run that are open now."""
+    pending = (await handle.describe()).raw_description.pending_activities
+    return [activity.activity_type.name for activity in pending]

@@ -21,6 +21,7 @@ from tests.command import ROOT, perdure, running
 from tests.crm import Crm
 from tests.deciding import answers, cancelled
 from tests.harness import Handle, failure_of, until, working
+from tests.reading import open_activities
 from tests.scripts import Script
 
 
@@ -43,7 +44,7 @@ async def test_a_queue_runs_no_more_at_once_than_it_may(client: Client, cache: i
         await until(lambda: crm.running == 2)
 
         async def all_scheduled() -> bool:
-            found = [len((await handle.describe()).raw_description.pending_activities) for handle in handles]
+            found = [len(await open_activities(handle)) for handle in handles]
             return found == [3, 3]
 
         await until(all_scheduled)
@@ -110,8 +111,7 @@ async def test_a_queue_that_only_some_workers_serve(client: Client, cache: int) 
         handle = await runs.start("sales", "go")
 
         async def waits() -> bool:
-            pending = (await handle.describe()).raw_description.pending_activities
-            return [one.activity_type.name for one in pending] == ["tool:look_up"]
+            return await open_activities(handle) == ["tool:look_up"]
 
         await until(waits)
         assert not crm.ran
@@ -126,7 +126,7 @@ async def test_s2_13_at_most_so_many_calls_of_a_run_are_open(client: Client, cac
     async with working(client, crm.app, cache=cache) as runs:
         handle = await runs.start("sales", "go")
         await until(lambda: crm.running == 2)
-        assert len((await handle.describe()).raw_description.pending_activities) == 2
+        assert len(await open_activities(handle)) == 2
         crm.go.set()
         assert (await handle.result())["output"] == "done"
     assert (crm.most, sorted(crm.ran)) == (2, [0, 1, 2, 3, 4])

@@ -12,6 +12,7 @@ from perdure import ToolPolicy
 from tests.deciding import answers, cancelled, only, update
 from tests.depot import depot
 from tests.harness import Handle, attempts, failure_of, until, working
+from tests.reading import open_activities
 from tests.remote import Warehouse, remote
 from tests.scripts import Script
 from tests.sessions import SESSION, closed, send, turn
@@ -19,8 +20,7 @@ from tests.sessions import SESSION, closed, send, turn
 
 async def only_holds(handle: Handle) -> bool:
     """Whether nothing but the parcel is held."""
-    pending = (await handle.describe()).raw_description.pending_activities
-    return [activity.activity_type.name for activity in pending] == ["HoldParcel"]
+    return await open_activities(handle) == ["HoldParcel"]
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from perdure import Approval, ToolPolicy
 from tests.deciding import answers, pending, refused, update
 from tests.harness import Handle, Runs, activities, failure_of, until, working
 from tests.outside import outside
-from tests.reading import events
+from tests.reading import events, open_activities
 from tests.scripts import Script
 from tests.shop import shop
 from tests.skipping import DAY, MONTH, YEARS, skip
@@ -118,7 +118,7 @@ async def test_a_call_without_expiry_waits_for_a_year_and_holds_nothing(clock: W
             EventType.EVENT_TYPE_WORKFLOW_EXECUTION_TIME_SKIPPING_TRANSITIONED,
         ]
         assert EventType.EVENT_TYPE_TIMER_STARTED not in kinds
-        assert not (await handle.describe()).raw_description.pending_activities
+        assert not await open_activities(handle)
         await update(handle, "approve", {"call": key})
         result = await handle.result()
     assert ran == [("refund", 1)]
