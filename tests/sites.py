@@ -56,14 +56,19 @@ class Site:
 
     def rows(self, name: str) -> list[dict[str, Any]]:
         """What truly happened, in every worker process."""
-        path = self.folder / name
-        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        return rows_of(self.folder / name)
 
     def release(self) -> None:
         """Let everything that is held go on."""
         (self.folder / "go").touch()
 
 
+def rows_of(file: Path) -> list[dict[str, Any]]:
+    """The lines of JSON that worker processes wrote to a file, if any did."""
+    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+
 async def stopped(process: Process, how: signal.Signals) -> None:
+    """Send a signal to a process, and wait for its end."""
     process.send_signal(how)
     await asyncio.wait_for(process.wait(), 20)
