@@ -10,20 +10,13 @@ from typing import Any
 import pytest
 from temporalio.client import Client, WorkflowFailureError
 
-from tests.benches import WAYS, Bench, Way, bench
+from tests.benches import Bench, Way, bench
 from tests.deciding import answers, cancelled_soon, pending
 from tests.gate import Gate
 from tests.harness import Handle, until
 from tests.scripts import Script
 from tests.sessions import idle, send
 from tests.shop import shop
-
-
-@pytest.fixture(params=WAYS)
-def way(request: pytest.FixtureRequest) -> Way:
-    """How the worker is."""
-    return request.param
-
 
 MOMENTS = (
     "idle",
