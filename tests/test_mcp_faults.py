@@ -6,7 +6,6 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
@@ -23,16 +22,11 @@ from perdure.contracts import MAY_HAVE_RUN
 from perdure.toolsets.mcp import MCPServer
 from tests.deciding import pending, texts, update
 from tests.harness import until, working
-from tests.mcp_servers import Shop, lives, opened
+from tests.mcp_servers import Shop, either_way, lives, opened
 from tests.scripts import Script
 from tests.sessions import SESSION, answered, closed
 
-
-@pytest.fixture(params=["stdio", "http"])
-async def shop(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator[Shop]:
-    """A server that is there while the test runs."""
-    async with opened(request.param, tmp_path) as started:
-        yield started
+shop = either_way
 
 
 async def test_s3_19_killed_in_the_middle_of_a_call_the_model_is_told_that_it_may_have_run(
