@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Literal
 
+import pytest
 from temporalio.client import Client
 
 from perdure import App
@@ -61,3 +62,9 @@ async def bench(client: Client, make: Callable[[], App], way: Way) -> AsyncGener
             await check_run(handle)
     finally:
         await made.worker.aclose()
+
+
+@pytest.fixture(params=WAYS)
+def any_way(request: pytest.FixtureRequest) -> Way:
+    """How the worker of a bench is."""
+    return request.param

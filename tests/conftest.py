@@ -14,11 +14,18 @@ from temporalio.testing import WorkflowEnvironment
 
 from perdure.converter import data_converter
 from perdure.payloads.configured import file_address
-from tests.benches import WAYS, Way
 from tests.command import address_of
 from tests.harness import with_store
 
-pytest.register_assert_rewrite("tests.approval_runs")
+pytest.register_assert_rewrite(
+    "tests.approval_runs",
+    "tests.budgets",
+    "tests.deciding",
+    "tests.large_results",
+    "tests.roll_over_scenarios",
+    "tests.rolling",
+    "tests.shop",
+)
 
 FAST = [
     "history.transferProcessorMaxPollRPS=200",
@@ -109,12 +116,6 @@ async def clock() -> AsyncGenerator[WorkflowEnvironment]:
 @pytest.fixture(params=[1000, 0], ids=["cached", "cache0"])
 def cache(request: pytest.FixtureRequest) -> int:
     """How many workflows the worker keeps. With 0 every workflow task replays from the start."""
-    return request.param
-
-
-@pytest.fixture(params=WAYS)
-def way(request: pytest.FixtureRequest) -> Way:
-    """How the worker of a bench is."""
     return request.param
 
 

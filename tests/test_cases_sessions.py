@@ -17,7 +17,7 @@ from temporalio.client import Client
 from perdure import App, DurableAgent, Limits
 from perdure.client import PerdureClient
 from perdure.workflows.waiting import SUPERSEDED
-from tests.benches import Way, bench
+from tests.benches import Way, any_way, bench
 from tests.deciding import answers, pending, update
 from tests.harness import Handle, chain, until
 from tests.live import live
@@ -25,6 +25,8 @@ from tests.rolling import events, pushed, run_ids
 from tests.scripts import Script
 from tests.sessions import closed, idle, send, turn, user_texts
 from tests.shop import shop
+
+way = any_way
 
 
 @pytest.mark.parametrize("allowed", [True, False])

@@ -10,13 +10,15 @@ from typing import Any
 import pytest
 from temporalio.client import Client, WorkflowFailureError
 
-from tests.benches import Bench, Way, bench
+from tests.benches import Bench, Way, any_way, bench
 from tests.deciding import answers, cancelled_soon, pending
 from tests.gate import Gate
 from tests.harness import Handle, until
 from tests.scripts import Script
 from tests.sessions import idle, send
 from tests.shop import shop
+
+way = any_way
 
 MOMENTS = (
     "idle",
