@@ -12,6 +12,7 @@ from pathlib import Path
 
 from benchmarks.imports import measure_imports
 from benchmarks.many_tools import measure_many_tools
+from benchmarks.mcp import measure_mcp
 from benchmarks.measure import Run, measure
 from benchmarks.memory import measure_memory
 from benchmarks.peer import MODULES, Peer, load
@@ -48,7 +49,10 @@ async def collect(
         if ours:
             _progress("500 tools beside 5")
         tools = await measure_many_tools(address) if ours else None
-    return Report(runs, imports, memory, await _wait(waiting) if ours else [], tools)
+        if ours:
+            _progress("a tool of an MCP server beside a function")
+        mcp = await measure_mcp(address) if ours else None
+    return Report(runs, imports, memory, await _wait(waiting) if ours else [], tools, mcp)
 
 
 async def _compare(peers: Sequence[Peer], address: str, steps: int, repeat: int) -> list[Run]:

@@ -8,6 +8,7 @@ from importlib.metadata import version
 
 from benchmarks.imports import Imports
 from benchmarks.many_tools import FEW, NAMESPACES, SIZE_TARGET, TIME_TARGET, ManyTools
+from benchmarks.mcp import McpSteps
 from benchmarks.measure import COMPLETED, Run
 from benchmarks.memory import Memory
 from benchmarks.waiting import Delays, Spread, Waiting
@@ -38,6 +39,7 @@ class Report:
     memory: Memory | None = None
     waiting: Sequence[Waiting] = ()
     tools: ManyTools | None = None
+    mcp: McpSteps | None = None
 
     def ratios(self) -> list[Ratio]:
         """Those that the peers measured allow for."""
@@ -72,6 +74,7 @@ def markdown(report: Report) -> str:
         *_notes(report),
         _waiting(report.waiting),
         _tools(report.tools),
+        _mcp(report.mcp),
     ]
     return "\n\n".join(part for part in parts if part)
 
@@ -168,6 +171,16 @@ def _tools(found: ManyTools | None) -> str:
         lines.append(f"| {' | '.join(cells)} |")
     met = [_met(found.size_ratio, SIZE_TARGET), _met(found.time_ratio, TIME_TARGET)]
     return "\n".join(lines) + f"\n\nTargets of the second row: request {met[0]}, time {met[1]}."
+
+
+def _mcp(found: McpSteps | None) -> str:
+    if found is None:
+        return ""
+    function, held, started = (f"{one * 1e3:.1f} ms" for one in (found.function, found.held, found.started))
+    return (
+        f"A step with a tool of a held MCP server over stdio: {held}, {found.ratio:.2f} times one with a function "
+        f"({function}). A server that is started for the call alone: {started} more."
+    )
 
 
 def _met(value: float, target: float) -> str:

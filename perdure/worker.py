@@ -7,7 +7,7 @@ import importlib
 import os
 import sys
 import uuid
-from collections.abc import AsyncGenerator, Collection
+from collections.abc import AsyncGenerator, Callable, Collection
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from typing import Any
@@ -56,31 +56,35 @@ def worker(
     that was changed or moved meanwhile would break every new run of a worker that is fine. No code of users runs in the
     workflow, and ours is held to determinism by tests, which do replay it in the sandbox.
     """
-    telling = Telling(runtime)
     return Worker(
         client,
         task_queue=task_queue,
         workflows=[AgentWorkflow],
         workflow_runner=UnsandboxedWorkflowRunner(),
-        activities=[
-            PrepareRun(runtime).prepare_run,
-            ModelRequests(runtime).model_request,
-            Compact(runtime).compact,
-            Settle(runtime).settle,
-            ToolCalls(runtime).tool_call,
-            CheckEdit(runtime).check_edit,
-            CheckResult(runtime).check_result,
-            check_content,
-            check_endpoint,
-            Verify(runtime).verify,
-            telling.notify,
-            telling.dispatch,
-        ],
+        activities=_activities(runtime),
         max_cached_workflows=max_cached_workflows,
         max_concurrent_activities=max_concurrent_activities,
         sticky_queue_schedule_to_start_timeout=STICKY_TIMEOUT,
         **_common(grace),
     )
+
+
+def _activities(runtime: Runtime) -> list[Callable[..., Any]]:
+    telling = Telling(runtime)
+    return [
+        PrepareRun(runtime).prepare_run,
+        ModelRequests(runtime).model_request,
+        Compact(runtime).compact,
+        Settle(runtime).settle,
+        ToolCalls(runtime).tool_call,
+        CheckEdit(runtime).check_edit,
+        CheckResult(runtime).check_result,
+        check_content,
+        check_endpoint,
+        Verify(runtime).verify,
+        telling.notify,
+        telling.dispatch,
+    ]
 
 
 def tool_worker(

@@ -73,9 +73,7 @@ class AgentWorkflow(Handlers):
         if state.chain == 0:
             check_request(raw[0])
         try:
-            await self._prepare()
-            if state.early:
-                await workflow.wait_condition(lambda: not state.early)
+            await self._take_up()
             await run_session(state)
             result = fitting_result(self._result())
         except RollOver:
@@ -90,6 +88,20 @@ class AgentWorkflow(Handlers):
             raise upward.failure(state, error) from None
         await self._end()
         return result
+
+    async def _take_up(self) -> None:
+        """Get ready to begin, or to go on. In a run that continues a cancel doesn't end it here, where calls are open
+        that nobody would answer: it is raised again where the turn is."""
+        state = self._state
+        try:
+            await self._prepare()
+            if state.early:
+                await workflow.wait_condition(lambda: not state.early)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if not state.chain or task is None or workflow.cancellation_reason() is None:
+                raise
+            task.cancel()
 
     async def _prepare(self) -> None:
         """Ask a worker what it knows of the agent; in a run that continues, what it knows now."""
