@@ -14,10 +14,10 @@ from temporalio.client import Client
 
 from perdure import App, Approval, DurableAgent, ToolPolicy
 from tests.command import perdure
+from tests.deciding import pending
 from tests.harness import messages, working
+from tests.reading import returns
 from tests.scripts import Script, Turn
-from tests.test_approvals import pending
-from tests.test_cases_types import returns
 
 ENDS = ["deps", "instructions", "hook", "model", "output function", "output validator", "args validator"]
 """Where it ends the run."""

@@ -11,9 +11,9 @@ from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureEr
 
 from tests.conftest import server
 from tests.harness import Handle, messages, until, working
+from tests.reading import returns
 from tests.scripts import Script
-from tests.test_approvals import shop
-from tests.test_cases_types import returns
+from tests.shop import shop
 
 ASKED: list[ToolCallPart] = [ToolCallPart("refund", {"n": 2}), ToolCallPart("look", {"n": 1})]
 
