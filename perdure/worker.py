@@ -177,7 +177,7 @@ def load_app(target: str) -> App:
     """The `App` that `module:attribute` names. Raises `DeclarationError`, saying what is there instead."""
     module_name, _, attribute = target.partition(":")
     if not module_name or not attribute:
-        raise DeclarationError(f"{target!r} is not of the form module:attribute, as in acme.agents:app")
+        raise DeclarationError(f"{target!r} is not of the form module:attribute, as in weather:app")
     if module_name.endswith(".py") or "/" in module_name:
         dotted = ".".join(part for part in module_name.removesuffix(".py").split("/") if part not in ("", "."))
         raise DeclarationError(f"{module_name!r} is a file, not a module: did you mean {dotted}:{attribute}?")

@@ -119,6 +119,14 @@ def version_of(distribution: str) -> str:
         return "unknown"
 
 
+def no_sdk(module: str) -> str:
+    """What a module says that needs the OpenAI Agents SDK, and can't import it."""
+    return (
+        f"{module} needs the OpenAI Agents SDK, imported as `agents`: pip install 'perdure[openai-agents]'; "
+        "if it is installed, a file agents.py of yours hides it"
+    )
+
+
 def log_fault(tool: str, error: Exception) -> None:
     """Write the whole error to the worker's log, where the model is told in other words."""
     LOG.error("tool %r: %s", tool, error, exc_info=error)

@@ -1,4 +1,4 @@
-"""Errors of MCP's protocol that aren't an answer of the server, told by their shape: no MCP library is imported."""
+"""Errors of MCP's protocol and what they mean, told by their shape: no MCP library is imported."""
 
 from __future__ import annotations
 
@@ -9,6 +9,12 @@ CLOSED, TIMED_OUT = -32000, -32001
 them too, for errors of their own, so the library's words count as well."""
 ENDED = re.compile(r"Connection closed|SSE stream (ended|failed)")
 LATE = re.compile(r"Request\b.* timed out|Timed out ")
+ASKS = re.compile(r"(elicitation|sampling)(/create| not supported)", re.I)
+"""How MCP's library refuses what a server asks a client that offers nothing of the kind."""
+UNKNOWN = (-32601, -32602)
+"""JSON-RPC's codes for a method that isn't there, and for parameters that aren't valid, as the name of a tool is."""
+GONE = re.compile(r"^unknown tool\b|\btool\b.* not found\b", re.I)
+"""How servers say in an ordinary result that they have no such tool. Only then is it worth a new list."""
 
 
 def is_mcp_error(error: BaseException | None) -> bool:

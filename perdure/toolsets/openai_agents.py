@@ -12,15 +12,12 @@ from pydantic_ai import ApprovalRequired, FunctionToolset, RunContext, Tool
 from pydantic_ai.tools import ToolDefinition
 
 from perdure.schemas import check_schema
-from perdure.toolsets.foreign import each_of, foreign, retry_unless_valid, version_of
+from perdure.toolsets.foreign import each_of, foreign, no_sdk, retry_unless_valid, version_of
 
 try:
     from agents import FunctionTool
 except ImportError as error:
-    raise ImportError(
-        "perdure.toolsets.openai_agents needs the OpenAI Agents SDK, imported as `agents`: "
-        "pip install 'perdure[openai-agents]'; if it is installed, a file agents.py of yours hides it"
-    ) from error
+    raise ImportError(no_sdk("perdure.toolsets.openai_agents")) from error
 try:
     from perdure.toolsets.openai_agents_call import Invocation, agent_of, must_be_approved, namespace_of, wrapper_of
     from perdure.toolsets.openai_agents_refused import refuse
