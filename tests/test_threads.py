@@ -191,8 +191,8 @@ def test_payloads_are_kept_while_the_threads_of_the_loop_hang(tmp_path: Path) ->
         hangs = asyncio.create_task(asyncio.to_thread(release.wait, 60))
         try:
             store = FileStore(tmp_path)
-            await asyncio.wait_for(store.put("kept", b"bytes"), 20)
-            assert await asyncio.wait_for(store.find("kept"), 20) == b"bytes"
+            await asyncio.wait_for(store.put("results/abcd", b"bytes"), 20)
+            assert await asyncio.wait_for(store.find("results/abcd"), 20) == b"bytes"
             assert not hangs.done()
         finally:
             release.set()
