@@ -26,6 +26,7 @@ from pydantic_core import SchemaValidator, core_schema
 
 from perdure.activities.breaker import Health, health_of
 from perdure.activities.containment import contained
+from perdure.activities.carry import are_numbers_kept
 from perdure.errors import AnswerLost
 from perdure.schemas import problems
 from perdure.toolsets.lost import lost
@@ -123,7 +124,10 @@ class Seam(AbstractCapability[Any]):
     ) -> dict[str, Any]:
         """In a tool call, read the planned arguments without asking validators and hooks a second time."""
         if self.collect:
-            return await handler(args)
+            validated = await handler(args)
+            if not are_numbers_kept(self.tools[call.tool_name], validated, ctx.validation_context):
+                raise ModelRetry("The arguments are not valid: NaN and Infinity are no numbers of JSON")
+            return validated
         return self.tools[call.tool_name].args_validator.validate_python(args, context=ctx.validation_context)
 
     async def handle_deferred_tool_calls(
