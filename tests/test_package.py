@@ -22,6 +22,7 @@ ARROWS: dict[str, set[str]] = {
     "schemas": {"contracts", "errors"},
     "names": {"errors"},
     "numbers": set(),
+    "threads": set(),
     "policy": {"contracts", "errors", "names", "numbers"},
     "queues": {"agent", "checks", "errors", "names", "numbers", "toolsets"},
     "agent": {"contracts", "errors", "numbers", "policy"},
@@ -42,7 +43,7 @@ ARROWS: dict[str, set[str]] = {
     "payloads": {"contracts", "errors"},
     "converter": {"contracts", "errors", "payloads"},
     "client": {"contracts", "converter", "errors"},
-    "worker": {"activities", "agent", "app", "cli", "contracts", "converter", "errors", "queues", "workflows"},
+    "worker": {"activities", "agent", "app", "cli", "contracts", "converter", "errors", "queues", "threads", "workflows"},
 }
 """What each part may import of perdure, beside itself. `cli` and `__init__` may import everything, lazily."""
 WORKFLOW_IMPORTS = {"temporalio", "perdure", *sys.stdlib_module_names}

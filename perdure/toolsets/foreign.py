@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import inspect
 import logging
 from collections import Counter
@@ -21,6 +22,7 @@ from perdure.context import call_or_none
 from perdure.contracts import Json
 from perdure.errors import DeclarationError
 from perdure.schemas import check_schema, problems
+from perdure.toolsets.callables import code_of
 
 LOG = logging.getLogger("perdure")
 ANY_OBJECT = SchemaValidator(core_schema.dict_schema(core_schema.str_schema()))
@@ -103,6 +105,22 @@ def retry_unless_valid(schema: Json, args: Json) -> None:
 def refuse_arguments(wrong: str) -> NoReturn:
     """Ask the model again, in the words in which perdure refuses arguments."""
     raise ModelRetry(f"The arguments are not valid: {wrong}")
+
+
+def refuse_generator(function: Callable[..., Any]) -> None:
+    """Raise `ToolFailed` for a function of which a library makes the text of a generator, without running it."""
+    code = code_of(function)
+    if inspect.isgeneratorfunction(code) or inspect.isasyncgenfunction(code):
+        raise ToolFailed("The tool was not run: it is a generator, and can be read once only; return a list.")
+
+
+def from_base64(tool: str, data: str) -> bytes:
+    """The bytes of an image or a file that a tool returned. Raises `ToolFailed` where it isn't base64: Python's own
+    reading passes over what it doesn't know, and a model would get an empty file."""
+    try:
+        return base64.b64decode("".join(data.split()), validate=True)
+    except ValueError:
+        raise ToolFailed(f"The tool {tool!r} ran, but the data of an image or file it returned isn't base64.") from None
 
 
 def is_repeated() -> bool:

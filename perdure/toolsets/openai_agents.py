@@ -6,11 +6,13 @@ import copy
 from collections.abc import Iterable
 from dataclasses import replace
 from inspect import isawaitable
-from typing import Any
+from typing import Any, cast
 
 from pydantic_ai import ApprovalRequired, FunctionToolset, RunContext, Tool
 from pydantic_ai.tools import ToolDefinition
 
+from perdure.contracts import Json
+from perdure.errors import DeclarationError
 from perdure.schemas import check_schema
 from perdure.toolsets.foreign import each_of, foreign, no_sdk, retry_unless_valid, version_of
 
@@ -50,7 +52,7 @@ class OpenAIAgentsToolset(FunctionToolset[Any]):
 
 def _adapted(tool: FunctionTool, id: str) -> Tool[Any]:
     where = f"toolset {id!r}: tool {tool.qualified_name!r}"
-    check_schema(tool.params_json_schema, where)
+    _check_arguments(tool.params_json_schema, where)
     schema = copy.deepcopy(tool.params_json_schema)
     invocation = Invocation(tool)
 
@@ -74,6 +76,16 @@ def _adapted(tool: FunctionTool, id: str) -> Tool[Any]:
     if tool.output_json_schema is not None:
         adapted.function_schema = replace(adapted.function_schema, return_schema=tool.output_json_schema)
     return adapted
+
+
+def _check_arguments(schema: Any, where: str) -> None:
+    """Raise `DeclarationError` unless it is a JSON Schema that an object of arguments can be valid by."""
+    if not isinstance(schema, dict) or cast("Json", schema).get("type", "object") != "object":
+        raise DeclarationError(
+            f"{where}: params_json_schema={schema!r} must be the JSON Schema of an object: "
+            '{"type": "object", "properties": …}'
+        )
+    check_schema(cast("Json", schema), where)
 
 
 def _shown_name(tool: FunctionTool) -> str:
