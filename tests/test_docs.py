@@ -38,8 +38,11 @@ async def test_python_fences_run(page: Path, tmp_path: Path) -> None:
         name = NAMED.match(body)
         file = tmp_path / (name[1] if name else "fence.py")  # a file, since some libraries read a function's source
         file.write_text(body)
+        started = (
+            ["-c", f"import {file.stem}"] if "__main__" in body else [file.name]
+        )  # tests/test_docs_walks.py has it run
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-W", "error", file.name),
+            *(sys.executable, "-W", "error", *started),
             cwd=tmp_path,
             stdin=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE,
