@@ -38,8 +38,8 @@ class Approval:
     """Who may let a call run, and until when. Times by workflow time."""
 
     approvers: Sequence[str] = ()
-    """Names, or `group:<name>`, which needs a verifier; not given = anyone. Without a verifier a name is a claim, and the
-    audit says so."""
+    """Names, or `group:<name>`, which needs a verifier; not given = anyone. Without a verifier a name is a claim, and
+    the audit says so."""
     quorum: int = 1
     """How many different people have to approve. One denial is enough to deny."""
     expires_after: timedelta | None = None

@@ -36,14 +36,14 @@ def check_schema(schema: Json, where: str) -> None:
 def check_type(declared: Any, where: str) -> None:
     """Raise `DeclarationError` unless `declared` is a JSON Schema or a type that Pydantic can read JSON as."""
     if isinstance(declared, dict):
-        return check_schema(cast("Json", declared), where)
-    if reason := no_type(declared):
+        check_schema(cast("Json", declared), where)
+    elif reason := no_type(declared):
         raise DeclarationError(f"{where}={declared!r} is neither a JSON Schema nor a type: {reason}")
 
 
 def no_type(declared: Any) -> str:
-    """Why it is no type that Pydantic reads; empty = it is one. Pydantic takes text for the name of a type that it would
-    find later, and an instance of a model for its class."""
+    """Why it is no type that Pydantic reads; empty = it is one. Pydantic takes text for the name of a type that
+    is to come, an instance of a model for its class, and a dictionary for a schema of its core."""
     if isinstance(declared, str):
         return "it is text; give the type itself"
     if isinstance(declared, dict):

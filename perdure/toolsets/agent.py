@@ -18,7 +18,7 @@ from perdure.errors import DeclarationError
 from perdure.names import check_name
 from perdure.toolsets.signature import fields_of, of_function, of_model
 from perdure.toolsets.target import metadata_of
-from perdure.typed import check_arguments, check_value, shown
+from perdure.typed import check_arguments, shown
 
 MAX_DEPTH = 3
 NO_LETTER = re.compile(r"[^A-Za-z0-9_-]")

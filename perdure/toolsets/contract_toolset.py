@@ -38,7 +38,7 @@ class ContractToolset(FunctionToolset[Any]):
     """Tools by contract. Each contract is served once: by a function, by an external system, or by another target.
 
     Args:
-        contracts: those that are served, and no others; an `App` refuses the toolset while one of them isn't. None: any.
+        contracts: those that are served, and no others; an `App` refuses the toolset while one isn't. None: any.
         id: as of every toolset. Wire format: keep it once runs exist.
     """
 
