@@ -11,10 +11,10 @@ from temporalio.client import Client
 
 from perdure import App, DurableAgent
 from perdure.toolsets.agent import agent_tool, handoff_tool
+from tests.deciding import answers
 from tests.family import children
 from tests.harness import working
 from tests.scripts import Script
-from tests.test_approvals import answers
 
 
 class Question(BaseModel):
