@@ -43,7 +43,10 @@ ARROWS: dict[str, set[str]] = {
     "payloads": {"contracts", "errors"},
     "converter": {"contracts", "errors", "payloads"},
     "client": {"contracts", "converter", "errors"},
-    "worker": {"activities", "agent", "app", "cli", "contracts", "converter", "errors", "queues", "threads", "workflows"},
+    "worker": {
+        *("activities", "agent", "app", "cli", "contracts", "converter", "errors", "queues", "threads"),
+        "workflows",
+    },
 }
 """What each part may import of perdure, beside itself. `cli` and `__init__` may import everything, lazily."""
 WORKFLOW_IMPORTS = {"temporalio", "perdure", *sys.stdlib_module_names}
