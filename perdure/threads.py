@@ -1,7 +1,7 @@
 """Threads of a worker's event loop: for `asyncio.to_thread`, look-ups of names, and Pydantic AI's sync functions.
 
-Python gives a loop no more than 32 of them, on two processors 6, and anyio 40. A function that hangs keeps its thread for
-good, so that a few would stop what other runs do; and a call that waits for a thread uses up its time before it begins.
+Python gives a loop no more than 32 of them, on two processors 6, and anyio 40. A function that hangs keeps its thread
+for good, so that a few would stop what other runs do; a call that waits for a thread uses up its time before it begins.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class Threads(ThreadPoolExecutor):
-    """A loop's default executor. Before Python 3.12 a `StopIteration` would leave whoever awaits it waiting for ever."""
+    """A loop's default executor, in which a `StopIteration` ends: before Python 3.12 its caller would wait for ever."""
 
     def __init__(self, most: int) -> None:
         super().__init__(most, thread_name_prefix="perdure")
@@ -51,7 +51,7 @@ def give_threads(calls: int) -> None:
 
 
 def _may_be_replaced(executor: Any, most: int) -> bool:
-    """Whether nobody has chosen it: there is none yet, or it is the one a loop makes for itself, or ours and smaller."""
+    """Whether nobody has chosen it: there is none yet, it is the one a loop makes for itself, or ours and smaller."""
     if isinstance(executor, Threads):
         return executor.most < most
     return executor is None or getattr(executor, "_thread_name_prefix", "") == "asyncio"

@@ -10,7 +10,7 @@ import uuid
 from collections.abc import AsyncGenerator, Callable, Collection
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 from temporalio.client import Client
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
@@ -159,7 +159,7 @@ async def serving(
         if runtime.holds_sessions:
             runtime.queue = f"{task_queue}@{uuid.uuid4().hex[:12]}"
             built.append(tool_worker(client, runtime, runtime.queue, TaskQueue(), grace=grace))
-        give_threads(sum(one.config().get("max_concurrent_activities") or 0 for one in built))
+        give_threads(sum(cast("dict[str, int]", one.config())["max_concurrent_activities"] for one in built))
         async with _all_of(built):
             yield built[0]
 

@@ -57,7 +57,7 @@ def keep(value: dict[str, Any]) -> str:
 
 
 SMOL: Any = smol_tool(keep)
-ANY = {"type": "object", "properties": {"value": {}}, "required": ["value"]}
+ANY: dict[str, Any] = {"type": "object", "properties": {"value": {}}, "required": ["value"]}
 TOOLSETS: dict[str, AbstractToolset[Any]] = {
     "plain": FunctionToolset([keep], id="tools"),
     "smolagents": SmolagentsToolset([SMOL], id="tools"),

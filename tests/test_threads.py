@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from agents import function_tool
 from langchain_core.tools import StructuredTool
-from langchain_core.tools import tool as chain_tool
 from pydantic_ai import Agent, FunctionToolset, RunContext
 from pydantic_ai.messages import ToolCallPart
 from pydantic_ai.toolsets import AbstractToolset, WrapperToolset
@@ -40,7 +39,7 @@ def functions(kind: str, *sync: Any) -> AbstractToolset[Any]:
     if kind == "sdk":
         return OpenAIAgentsToolset([function_tool(one) for one in sync], id="tools")
     if kind == "langchain":
-        return LangChainToolset([chain_tool(one) for one in sync], id="tools")
+        return LangChainToolset([StructuredTool.from_function(one) for one in sync], id="tools")
     if kind == "plain":
         return FunctionToolset(sync, id="tools")
     tools: FunctionToolset[Any] = FunctionToolset(id="tools")
