@@ -11,6 +11,7 @@ from typing import Any
 from pydantic_ai import ApprovalRequired, FunctionToolset, RunContext, Tool
 from pydantic_ai.tools import ToolDefinition
 
+from perdure.names import check_tool_name
 from perdure.schemas import check_schema
 from perdure.toolsets.foreign import each_of, foreign, retry_unless_valid, version_of
 
@@ -41,7 +42,8 @@ class OpenAIAgentsToolset(FunctionToolset[Any]):
     guardrails, `defer_loading`. A namespaced tool is called `<namespace>_<name>`. Their context is the agent's deps.
 
     Raises:
-        DeclarationError: for tools that OpenAI runs, naming their twin in Pydantic AI, and for options without one.
+        DeclarationError: for tools that OpenAI runs, naming their twin in Pydantic AI, for options without one, and for
+            names that a provider refuses.
     """
 
     def __init__(self, tools: Iterable[FunctionTool], *, id: str) -> None:
@@ -53,6 +55,7 @@ class OpenAIAgentsToolset(FunctionToolset[Any]):
 
 def _adapted(tool: FunctionTool, id: str) -> Tool[Any]:
     where = f"toolset {id!r}: tool {tool.qualified_name!r}"
+    check_tool_name(_shown_name(tool), f"toolset {id!r}")
     check_schema(tool.params_json_schema, where)
     schema = copy.deepcopy(tool.params_json_schema)
     invocation = Invocation(tool)
