@@ -106,3 +106,14 @@ async def test_s3_19_a_tool_that_claims_to_destroy_and_to_read_only_waits_for_an
             await update(handle, "approve", {"call": row["call"], "by": "ann"})
             assert (await handle.result())["output"] == "done"
         assert calls(shop) == ["pay ok"]
+
+
+async def test_s3_19_a_server_that_goes_on_without_an_answer_to_what_it_asks_returns(
+    client: Client, tmp_path: Path
+) -> None:
+    script = Script({"pay": {"how": "elicitation/create"}}, {"pay": {"how": "sampling/createMessage"}}, "done")
+    async with odd("stdio", tmp_path) as shop, working(client, shop.app(script.model)) as runs:
+        handle = await runs.start("shop", "go")
+        assert (await handle.result())["output"] == "done"
+        rows = list((await answers(handle)).values())
+    assert rows == [("success", "went on: Elicitation not supported"), ("success", "went on: Sampling not supported")]

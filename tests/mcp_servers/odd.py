@@ -107,12 +107,28 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
+def ask(message: dict[str, Any]) -> None:
+    """Ask the client in the middle of a call, and go on with whatever it says."""
+    how: str = message["params"]["arguments"]["how"]
+    text = {"type": "text", "text": "Sure?"}
+    sampling = {"messages": [{"role": "user", "content": text}], "maxTokens": 5}
+    eliciting = {"message": "Sure?", "requestedSchema": {"type": "object", "properties": {}}}
+    params = sampling if how.startswith("sampling") else eliciting
+    print(json.dumps({"jsonrpc": "2.0", "id": "asked", "method": how, "params": params}), flush=True)
+    said: str = json.loads(sys.stdin.readline())["error"]["message"]
+    content = [{"type": "text", "text": f"went on: {said}"}]
+    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": {"content": content}}), flush=True)
+
+
 def over_stdio() -> None:
     """Serve until the input ends."""
     for line in sys.stdin:
         message = json.loads(line)
         if message.get("method") == "tools/call":
             ran(f"{message['params']['name']} {message['params']['arguments'].get('how', 'ok')}")
+            if message["params"]["arguments"].get("how") in ("elicitation/create", "sampling/createMessage"):
+                ask(message)
+                continue
         if "id" in message and "method" in message:
             print(json.dumps(answer(message)), flush=True)
 
