@@ -111,8 +111,8 @@ def ask(message: dict[str, Any]) -> None:
     """Ask the client in the middle of a call, and go on with whatever it says."""
     how: str = message["params"]["arguments"]["how"]
     text = {"type": "text", "text": "Sure?"}
-    sampling = {"messages": [{"role": "user", "content": text}], "maxTokens": 5}
-    eliciting = {"message": "Sure?", "requestedSchema": {"type": "object", "properties": {}}}
+    sampling: dict[str, Any] = {"messages": [{"role": "user", "content": text}], "maxTokens": 5}
+    eliciting: dict[str, Any] = {"message": "Sure?", "requestedSchema": {"type": "object", "properties": {}}}
     params = sampling if how.startswith("sampling") else eliciting
     print(json.dumps({"jsonrpc": "2.0", "id": "asked", "method": how, "params": params}), flush=True)
     said: str = json.loads(sys.stdin.readline())["error"]["message"]
