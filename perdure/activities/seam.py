@@ -25,6 +25,8 @@ from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 from pydantic_core import SchemaValidator, core_schema
 
 from perdure.activities.breaker import Health, health_of
+from perdure.activities.carry import are_numbers_kept
+from perdure.activities.containment import contained
 from perdure.errors import AnswerLost
 from perdure.schemas import problems
 from perdure.toolsets.lost import unanswered
@@ -122,7 +124,10 @@ class Seam(AbstractCapability[Any]):
     ) -> dict[str, Any]:
         """In a tool call, read the planned arguments without asking validators and hooks a second time."""
         if self.collect:
-            return await handler(args)
+            validated = await handler(args)
+            if not are_numbers_kept(self.tools[call.tool_name], validated, ctx.validation_context):
+                raise ModelRetry("The arguments are not valid: NaN and Infinity are no numbers of JSON")
+            return validated
         return self.tools[call.tool_name].args_validator.validate_python(args, context=ctx.validation_context)
 
     async def handle_deferred_tool_calls(
@@ -152,7 +157,8 @@ class _SeamToolset(WrapperToolset[Any]):
     ) -> Any:
         self.seam.began = True
         try:
-            result = await super().call_tool(name, tool_args, ctx, tool)
+            with contained():
+                result = await super().call_tool(name, tool_args, ctx, tool)
         except Exception as error:
             if what := unanswered(error):
                 self.seam.health = "ill"

@@ -8,13 +8,18 @@ from __future__ import annotations
 import re
 from typing import Any, Literal
 
-from agents.apply_diff import apply_diff
 from pydantic_ai import FunctionToolset, RunContext
 from pydantic_ai.exceptions import ToolFailed
 
 from perdure.context import call_or_none
 from perdure.toolsets.folder import Folder
+from perdure.toolsets.foreign import no_sdk
 from perdure.toolsets.workspace import Root, encoded, folder, text_of, within
+
+try:
+    from agents.apply_diff import apply_diff
+except ImportError as error:
+    raise ImportError(no_sdk("perdure.toolsets.apply_patch")) from error
 
 Operation = Literal["create_file", "update_file", "delete_file"]
 SIGNS = {"+": "-", "-": "+"}

@@ -38,6 +38,12 @@ MOST = 3
 """How many faults of a tool list are told."""
 BROKEN = re.compile(r"Invalid (structured content returned by|schema for) tool\b|Tool .* has an output schema but did")
 """The words of the library's `RuntimeError` for a result that isn't what the tool's own output schema says."""
+ASKS = re.compile(r"(elicitation|sampling)(/create| not supported)", re.I)
+"""How MCP's library refuses what a server asks a client that offers nothing of the kind."""
+UNKNOWN = (-32601, -32602)
+"""JSON-RPC's codes for a method that isn't there, and for parameters that aren't valid, as the name of a tool is."""
+GONE = re.compile(r"^unknown tool\b|\btool\b.* not found\b", re.I)
+"""How servers say in an ordinary result that they have no such tool. Only then is it worth a new list."""
 
 
 def is_mcp_error(error: BaseException | None) -> bool:
