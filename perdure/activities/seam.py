@@ -29,7 +29,7 @@ from perdure.activities.carry import are_numbers_kept
 from perdure.activities.containment import contained
 from perdure.errors import AnswerLost
 from perdure.schemas import problems
-from perdure.toolsets.lost import lost
+from perdure.toolsets.lost import unanswered
 
 ANY_OBJECT = SchemaValidator(core_schema.dict_schema(core_schema.str_schema()))
 ID_LETTERS = string.ascii_lowercase + string.digits
@@ -159,13 +159,10 @@ class _SeamToolset(WrapperToolset[Any]):
         try:
             with contained():
                 result = await super().call_tool(name, tool_args, ctx, tool)
-        except ModelRetry as retry:
-            if lost(retry.__cause__):  # Pydantic AI's own MCP toolset has the model call again what may have run
-                self.seam.health = "ill"
-                raise AnswerLost("The MCP server was lost before it answered.") from None
-            self.seam.health = health_of(retry)
-            raise
         except Exception as error:
+            if what := unanswered(error):
+                self.seam.health = "ill"
+                raise AnswerLost(f"The MCP server {what}.") from None
             self.seam.health = health_of(error)
             raise
         self.seam.health = "well"

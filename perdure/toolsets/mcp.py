@@ -27,6 +27,7 @@ from perdure.errors import AnswerLost, DeclarationError, ServerUnreachable
 from perdure.toolsets.bound import BOUND
 from perdure.toolsets.claims import TRUSTED
 from perdure.toolsets.lost import ASKS, GONE, UNKNOWN, is_mcp_error, mcp_code
+from perdure.toolsets.mcp_names import nameable
 
 try:
     from fastmcp.client import Client
@@ -98,6 +99,7 @@ class MCPServer(AbstractToolset[Any]):
         self.changes = 0
         """How often the list was found to be out of date."""
         self._listing = asyncio.Lock()
+        self._left_out: set[str] = set()
 
     @property
     def id(self) -> str:
@@ -206,6 +208,7 @@ class MCPServer(AbstractToolset[Any]):
                 raise
             logger.warning("MCP server %r: its tools can't be listed: %r", self._id, error)
             raise ServerUnreachable(f"The MCP server {self._id!r} does not list its tools.") from None
+        tools = nameable(self._id, tools, self._left_out)
         return {name: self._marked(tool.tool_def) for name, tool in tools.items()}
 
     def _marked(self, definition: ToolDefinition) -> ToolDefinition:

@@ -13,6 +13,7 @@ from pydantic_ai.tools import ToolDefinition
 
 from perdure.contracts import Json
 from perdure.errors import DeclarationError
+from perdure.names import check_tool_name
 from perdure.schemas import check_schema
 from perdure.toolsets.foreign import each_of, foreign, no_sdk, retry_unless_valid, version_of
 
@@ -40,7 +41,8 @@ class OpenAIAgentsToolset(FunctionToolset[Any]):
     guardrails, `defer_loading`. A namespaced tool is called `<namespace>_<name>`. Their context is the agent's deps.
 
     Raises:
-        DeclarationError: for tools that OpenAI runs, naming their twin in Pydantic AI, and for options without one.
+        DeclarationError: for tools that OpenAI runs, naming their twin in Pydantic AI, for options without one, and for
+            names that a provider refuses.
     """
 
     def __init__(self, tools: Iterable[FunctionTool], *, id: str) -> None:
@@ -52,6 +54,7 @@ class OpenAIAgentsToolset(FunctionToolset[Any]):
 
 def _adapted(tool: FunctionTool, id: str) -> Tool[Any]:
     where = f"toolset {id!r}: tool {tool.qualified_name!r}"
+    check_tool_name(_shown_name(tool), f"toolset {id!r}")
     _check_arguments(tool.params_json_schema, where)
     schema = copy.deepcopy(tool.params_json_schema)
     invocation = Invocation(tool)
