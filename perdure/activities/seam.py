@@ -28,6 +28,7 @@ from perdure.activities.breaker import Health, health_of
 from perdure.errors import AnswerLost
 from perdure.schemas import problems
 from perdure.toolsets.lost import lost
+from perdure.toolsets.target import runs_elsewhere
 
 ANY_OBJECT = SchemaValidator(core_schema.dict_schema(core_schema.str_schema()))
 ID_LETTERS = string.ascii_lowercase + string.digits
@@ -39,6 +40,10 @@ class Collected(Exception):
     def __init__(self, requests: DeferredToolRequests) -> None:
         super().__init__("the calls of this step are collected")
         self.requests = requests
+
+
+class Elsewhere(Exception):
+    """Stops a run of the agent before a call that no worker of the agent runs. Never leaves the activity."""
 
 
 @dataclass
@@ -123,7 +128,12 @@ class Seam(AbstractCapability[Any]):
         """In a tool call, read the planned arguments without asking validators and hooks a second time."""
         if self.collect:
             return await handler(args)
-        return self.tools[call.tool_name].args_validator.validate_python(args, context=ctx.validation_context)
+        tool = self.tools[call.tool_name]
+        validated = tool.args_validator.validate_python(args, context=ctx.validation_context)
+        if runs_elsewhere(tool.tool_def) and (tool.tool_def.kind != "unapproved" or ctx.tool_call_approved):
+            self.validated[call.tool_call_id] = validated, ctx
+            raise Elsewhere
+        return validated
 
     async def handle_deferred_tool_calls(
         self, ctx: RunContext[Any], *, requests: DeferredToolRequests
