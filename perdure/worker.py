@@ -20,6 +20,7 @@ from perdure.activities.check_edit import CheckEdit
 from perdure.activities.check_endpoint import check_endpoint
 from perdure.activities.check_result import CheckResult
 from perdure.activities.compact import Compact
+from perdure.activities.containment import Containment
 from perdure.activities.model_request import ModelRequests
 from perdure.activities.prepare_run import PrepareRun
 from perdure.activities.runtime import Runtime
@@ -111,6 +112,7 @@ def tool_worker(
 def _common(grace: timedelta) -> dict[str, Any]:
     return {
         "graceful_shutdown_timeout": grace,
+        "interceptors": [Containment()],
         "max_heartbeat_throttle_interval": HEARTBEAT_THROTTLE,
         "default_heartbeat_throttle_interval": HEARTBEAT_THROTTLE,
     }
@@ -182,6 +184,11 @@ def load_app(target: str) -> App:
     sys.path.insert(0, os.getcwd())
     try:
         module = importlib.import_module(module_name)
+    except SystemExit as error:
+        raise DeclarationError(
+            f"the module {module_name!r} called sys.exit({error.code!r}) while it was imported: do that only under "
+            'if __name__ == "__main__"'
+        ) from error
     except ModuleNotFoundError as error:
         if error.name != module_name.split(".")[0] and error.name != module_name:
             raise

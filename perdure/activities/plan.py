@@ -11,6 +11,7 @@ from pydantic_ai.messages import ModelResponse, ToolCallPart
 from pydantic_ai.tools import ToolDefinition
 
 from perdure.activities.carry import canonical_args
+from perdure.activities.containment import contained
 from perdure.activities.faults import log_error
 from perdure.activities.seam import Seam
 from perdure.agent import DurableAgent
@@ -90,8 +91,9 @@ async def _applies(approval: Approval, seam: Seam, call: ToolCallPart) -> bool:
         return True
     validated, ctx = seam.validated[call.tool_call_id]
     try:
-        answer = approval.when(ctx, dict(validated))
-        return bool(await answer if inspect.isawaitable(answer) else answer)
+        with contained():
+            answer = approval.when(ctx, dict(validated))
+            return bool(await answer if inspect.isawaitable(answer) else answer)
     except Exception as error:
         log_error(f"the predicate of tool {call.tool_name!r} gates the call", error)
         return True

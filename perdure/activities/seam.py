@@ -25,6 +25,7 @@ from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 from pydantic_core import SchemaValidator, core_schema
 
 from perdure.activities.breaker import Health, health_of
+from perdure.activities.containment import contained
 from perdure.errors import AnswerLost
 from perdure.schemas import problems
 from perdure.toolsets.lost import lost
@@ -162,7 +163,8 @@ class _SeamToolset(WrapperToolset[Any]):
     ) -> Any:
         self.seam.began = True
         try:
-            result = await super().call_tool(name, tool_args, ctx, tool)
+            with contained():
+                result = await super().call_tool(name, tool_args, ctx, tool)
         except ModelRetry as retry:
             if lost(retry.__cause__):  # Pydantic AI's own MCP toolset has the model call again what may have run
                 self.seam.health = "ill"

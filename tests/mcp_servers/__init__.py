@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+import pytest
 from fastmcp.client import Client as MCPClient
 from fastmcp.client.transports import StdioTransport
 from pydantic_ai import Agent
@@ -115,3 +116,17 @@ async def opened(kind: Kind, folder: Path, *, started: bool = True) -> AsyncGene
     finally:
         if shop.process is not None:
             await shop.kill()
+
+
+@pytest.fixture(params=["stdio", "http"])
+async def either_way(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator[Shop]:
+    """A server that is there while the test runs."""
+    async with opened(request.param, tmp_path) as started:
+        yield started
+
+
+@pytest.fixture
+async def over_stdio(tmp_path: Path) -> AsyncGenerator[Shop]:
+    """A server over stdio: all calls go through one connection, and what it remembers is its process's."""
+    async with opened("stdio", tmp_path) as started:
+        yield started
