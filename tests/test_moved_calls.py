@@ -19,10 +19,10 @@ from perdure.toolsets.agent import agent_tool, handoff_tool
 from perdure.toolsets.contract import ToolContract
 from perdure.toolsets.contract_toolset import ContractToolset
 from perdure.toolsets.temporal import TemporalTools
+from tests.deciding import answers, pending, update
 from tests.harness import activities, until, working
 from tests.remote import PackOrder, Warehouse, remote
 from tests.scripts import Script
-from tests.test_approvals import answers, pending, update
 
 
 class Order(BaseModel):

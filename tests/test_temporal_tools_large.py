@@ -14,7 +14,8 @@ from temporalio.client import Client
 
 from perdure import App, DurableAgent, ToolPolicy
 from perdure.toolsets.temporal import TemporalTools
-from tests.depot import depot, only, which
+from tests.deciding import only
+from tests.depot import depot, which
 from tests.harness import working
 from tests.remote import Warehouse, remote
 from tests.scripts import Script

@@ -44,6 +44,10 @@ class ContractToolset(FunctionToolset[Any]):
         super().__init__(id=id)
         self.contracts: dict[str, ToolContract] = {}
         self._promised = [contract.name for contract in contracts]
+        if twice := sorted({name for name in self._promised if self._promised.count(name) > 1}):
+            raise DeclarationError(
+                f"ContractToolset {id!r}: {twice} name more than one contract each"
+            )
 
     @property
     def unserved(self) -> list[str]:
