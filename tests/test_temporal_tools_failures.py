@@ -118,7 +118,7 @@ async def test_a_queue_without_a_worker_is_waited_for_or_not(client: Client, cac
 async def test_a_cancelled_run_waits_for_the_grace_and_no_longer(client: Client, cache: int, tool: str) -> None:
     warehouse = Warehouse()
     script = Script({tool: {"which": "beats" if tool == "beat" else "x"}})
-    policies = {tool: ToolPolicy(cancel_grace=0.5, heartbeat=2)}
+    policies = {tool: ToolPolicy(cancel_grace=0.5, heartbeat=2 if tool == "beat" else 30)}
     async with remote(client, [warehouse.hold]) as queue:
         async with working(client, depot(queue, script, policies), cache=cache) as runs:
             handle = await runs.start("depot", "go")

@@ -30,6 +30,7 @@ from perdure.activities.containment import contained
 from perdure.errors import AnswerLost
 from perdure.schemas import problems
 from perdure.toolsets.lost import unanswered
+from perdure.toolsets.target import runs_elsewhere
 
 ANY_OBJECT = SchemaValidator(core_schema.dict_schema(core_schema.str_schema()))
 ID_LETTERS = string.ascii_lowercase + string.digits
@@ -41,6 +42,10 @@ class Collected(Exception):
     def __init__(self, requests: DeferredToolRequests) -> None:
         super().__init__("the calls of this step are collected")
         self.requests = requests
+
+
+class Elsewhere(Exception):
+    """Stops a run of the agent before a call that no worker of the agent runs. Never leaves the activity."""
 
 
 @dataclass
@@ -128,7 +133,12 @@ class Seam(AbstractCapability[Any]):
             if not are_numbers_kept(self.tools[call.tool_name], validated, ctx.validation_context):
                 raise ModelRetry("The arguments are not valid: NaN and Infinity are no numbers of JSON")
             return validated
-        return self.tools[call.tool_name].args_validator.validate_python(args, context=ctx.validation_context)
+        tool = self.tools[call.tool_name]
+        validated = tool.args_validator.validate_python(args, context=ctx.validation_context)
+        if runs_elsewhere(tool.tool_def) and (tool.tool_def.kind != "unapproved" or ctx.tool_call_approved):
+            self.validated[call.tool_call_id] = validated, ctx
+            raise Elsewhere
+        return validated
 
     async def handle_deferred_tool_calls(
         self, ctx: RunContext[Any], *, requests: DeferredToolRequests

@@ -121,7 +121,7 @@ class ToolContract:
     def read_input(self, args: Mapping[str, Any]) -> BaseModel:
         """The input model of validated arguments, read from their JSON: what was planned is what runs."""
         plain = to_jsonable_python(dict(args), by_alias=True, round_trip=True, bytes_mode="utf8")
-        return self.arguments.model_validate(plain)
+        return self.input_model.model_validate(plain)  # unknown arguments are refused before
 
     @cached_property
     def _output(self) -> TypeAdapter[Any]:
