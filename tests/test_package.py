@@ -46,6 +46,7 @@ ARROWS: dict[str, set[str]] = {
             "toolsets",
             "typed",
         ),
+        "policy",
     },
     "toolsets": {"contracts", "errors", "agent", "context", "names", "numbers", "policy", "schemas", "typed"},
     "delegates": {"agent", "checks", "contracts", "errors", "toolsets"},
