@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from perdure.cli.exits import one_line_errors
-from perdure.cli.options import Address, IdleTimeout, Namespace, Profile, TaskQueue, json_option
+from perdure.cli.options import Address, IdleTimeout, Namespace, Profile, TaskQueue, command, json_option
 from perdure.cli.start import session_of
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ async def _chat(where: dict[str, str | None], id: str | None, asked: dict[str, A
     with lines, display:
         display.note("session", f"{run.id} · /help says what can be typed")
         if start:
-            display.note("session", f"{start} earlier entries: perdure show {run.id}")
+            display.note("session", f"{start} earlier entries: {command('show', run.id)}")
         return await Attended(talk, display, lines).run(start)
 
 

@@ -103,15 +103,17 @@ async def wait_for_answer(run: RunHandle, message: str, *, start: int, as_json: 
     """Show a run from `start` on until a message of it has its answer, and print that. Raises `RunFailed`, if it has
     none."""
     from perdure.cli.display import Display
+    from perdure.cli.options import command
+    from perdure.cli.waits import Waits
     from perdure.cli.watching import Watch
 
     with Display() as display:
         try:
-            async with Watch(run, display, start) as watch:
+            async with Watch(run, display, start, see=Waits(display, run.id).see) as watch:
                 turn = await run.wait_turn(message=message)
                 await watch.has_shown_all()
         except asyncio.CancelledError:
-            display.note("run", f"goes on without you: perdure tail {run.id}")
+            display.note("run", f"goes on without you: {command('tail', run.id)}")
             raise
     print_answer(run, turn, as_json)
 

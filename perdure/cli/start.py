@@ -82,14 +82,18 @@ async def _start(
 async def _follow(run: Any) -> None:
     """Show the run until it has ended."""
     from perdure.cli.display import Display
+    from perdure.cli.options import command
+    from perdure.cli.waits import Waits
 
     with Display() as display:
         display.note("run", run.id)
+        waits = Waits(display, run.id)
         try:
             async for progress in run.follow():
                 display.show(progress)
+                waits.see(progress)
         except asyncio.CancelledError:
-            display.note("run", f"goes on without you: perdure show {run.id}")
+            display.note("run", f"goes on without you: {command('show', run.id)}")
             raise
 
 

@@ -14,6 +14,9 @@ from perdure.cli.options import Target
 if TYPE_CHECKING:
     from perdure import App
 
+MORE_TOOLS = "More may be known only in a run: of MCP servers, dynamic toolsets, capabilities."
+NO_TOOLS = "None is known without a run, which lists them: of MCP servers, dynamic toolsets, capabilities."
+
 
 def tools(
     target: Target,
@@ -37,9 +40,15 @@ def _print(app: App, names: list[str], face: str) -> None:
     known = {name: static_tools(app.agents[name]) for name in names}
     if face == "json":
         print(json.dumps({name: as_json(tools.values()) for name, (tools, _) in known.items()}, indent=2))
-    else:
-        for name, (tools, _) in known.items():
-            print(f"# Tools of agent {name!r}\n\n{as_python(tools.values())}", end="")
-    for name, (_, complete) in known.items():
+        for name, (_, complete) in known.items():
+            if not complete:
+                print(f"perdure: agent {name!r}: {MORE_TOOLS}", file=sys.stderr)
+        return
+    for name, (tools, complete) in known.items():
+        print(f"# Tools of agent {name!r}\n")
+        if tools:
+            print(as_python(tools.values()), end="" if complete else "\n\n")
         if not complete:
-            print(f"perdure: agent {name!r} may have more, known only in a run", file=sys.stderr)
+            print(f"# {MORE_TOOLS if tools else NO_TOOLS}")
+        elif not tools:
+            print("# none")
