@@ -54,10 +54,10 @@ def chat(
 async def _chat(where: dict[str, str | None], id: str | None, asked: dict[str, Any]) -> int:
     from perdure.cli.attended import Attended
     from perdure.cli.chatting import Chat
+    from perdure.cli.connecting import connect
     from perdure.cli.display import Display
     from perdure.cli.keyboard import Keyboard, Lines
     from perdure.cli.piped import piped
-    from perdure.client import connect
 
     client = await connect(**where)
     is_new, start = await _found(client, id, asked["agent"])

@@ -43,7 +43,7 @@ def inbox(
 
 
 async def _waiting(where: dict[str, str | None]) -> list[dict[str, Any]]:
-    from perdure.client import connect
+    from perdure.cli.connecting import connect
 
     client = await connect(**where)
     slots = asyncio.Semaphore(AT_ONCE)

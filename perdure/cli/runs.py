@@ -42,7 +42,7 @@ def runs(
 
 
 async def _list(where: dict[str, str | None], agent: str | None, status: Status | None, limit: int) -> list[RunSummary]:
-    from perdure.client import connect
+    from perdure.cli.connecting import connect
 
     return await (await connect(**where)).list(agent=agent, status=status, limit=limit)
 

@@ -91,7 +91,7 @@ def close(
 
 async def _listening(id: str, address: str | None, namespace: str | None, profile: str | None) -> RunHandle:
     """The run, once it is clear that it goes on and that a worker answers: an update would wait for one, silently."""
-    from perdure.client import connect
+    from perdure.cli.connecting import connect
 
     handle = (await connect(address=address, namespace=namespace, profile=profile)).run(id)
     await handle.check_open()

@@ -32,8 +32,8 @@ def show(
 
 
 async def _audit(id: str, as_json: bool, where: dict[str, str | None]) -> None:
+    from perdure.cli.connecting import connect
     from perdure.cli.text import audit_line, console, styled
-    from perdure.client import connect
 
     rows = await (await connect(**where)).run(id).audit()
     if as_json:
@@ -47,7 +47,7 @@ async def _audit(id: str, as_json: bool, where: dict[str, str | None]) -> None:
 
 
 async def _show(id: str, as_json: bool, where: dict[str, str | None]) -> None:
-    from perdure.client import connect
+    from perdure.cli.connecting import connect
 
     run = (await connect(**where)).run(id)
     described = await run.describe()

@@ -58,7 +58,7 @@ def start(
 async def _start(
     where: dict[str, str | None], agent: str, prompt: str | None, asked: dict[str, Any], *, wait: bool, as_json: bool
 ) -> None:
-    from perdure.client import connect
+    from perdure.cli.connecting import connect
 
     client = await connect(**where)
     run = await client.start(agent, prompt, **asked)

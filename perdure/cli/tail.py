@@ -36,10 +36,11 @@ def tail(
 
 
 async def _tail(where: dict[str, str | None], id: str, start: int, as_json: bool) -> None:
+    from perdure.cli.connecting import connect
     from perdure.cli.display import Display
     from perdure.cli.options import command
     from perdure.cli.waits import Waits
-    from perdure.client import NoAnswer, connect
+    from perdure.client import NoAnswer
 
     run = (await connect(**where)).run(id)
     progress: Progress | None = None

@@ -67,11 +67,11 @@ def load(target: str) -> App:
 
 
 async def _worker(app: App, where: dict[str, str | None], task_queue: str | None, options: dict[str, Any]) -> None:
-    from perdure.client import connect
+    from perdure.cli.connecting import connect
     from perdure.contracts import TASK_QUEUE
 
     stop = stopping()
-    await serve(await connect(**where), app, stop, task_queue=task_queue or TASK_QUEUE, **options)
+    await serve(await connect(**where, logs=True), app, stop, task_queue=task_queue or TASK_QUEUE, **options)
 
 
 def stopping() -> asyncio.Event:
