@@ -74,7 +74,7 @@ def clerk(script: Script, queue: str) -> App:
     return App(agents=[DurableAgent(Agent(script.model, name="clerk", toolsets=[tools]), policies=policies)])
 
 
-def crm(script: Script, queue: str, **options: Any) -> App:
+def crm(script: Script, queue: str, *more: DurableAgent) -> App:
     """An agent with a tool on a queue of its own."""
     tools = FunctionToolset[None](id="crm")
 
@@ -85,9 +85,7 @@ def crm(script: Script, queue: str, **options: Any) -> App:
 
     agent = Agent(script.model, name="crm", toolsets=[tools])
     policies = {"find": ToolPolicy(effect="safe", task_queue=queue)}
-    return App(
-        agents=[DurableAgent(agent, policies=policies), *options.pop("agents", ())], task_queues={queue: TaskQueue()}
-    )
+    return App(agents=[DurableAgent(agent, policies=policies), *more], task_queues={queue: TaskQueue()})
 
 
 async def told(client: Client, id: str) -> str:
@@ -165,7 +163,7 @@ async def test_a_queue_of_the_app_that_was_left_out(client: Client) -> None:
 async def test_a_call_of_a_run_below_that_nobody_serves(client: Client) -> None:
     queue = new_queue()
     top = boss(Script({"ask_crm": {"prompt": "x"}}, "done"), agent_tool("crm"))
-    app = crm(Script({"find": {"n": 1}}, "found"), queue, agents=[top])
+    app = crm(Script({"find": {"n": 1}}, "found"), queue, top)
     async with working(client, app, without=[queue]) as runs:
         handle = await runs.start("boss", "go")
         assert f"no worker polls {place(client, queue)}, where a call of 'find' waits" in await told(client, handle.id)

@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 
 async def connect(
-    *, address: str | None = None, namespace: str | None = None, profile: str | None = None, logs: bool = False
+    *, address: str | None = None, namespace: str | None = None, profile: str | None = None
 ) -> PerdureClient:
-    """As `perdure.client.connect`. Errors of what is asked are raised, so only workers need the core's log."""
+    """As `perdure.client.connect`. Faults of what is asked are raised, so the core's log isn't needed."""
     from perdure.client import connect
 
-    keep_stdout(logs=logs)
+    keep_stdout(logs=False)
     return await connect(address=address, namespace=namespace, profile=profile)
 
 

@@ -67,11 +67,13 @@ def load(target: str) -> App:
 
 
 async def _worker(app: App, where: dict[str, str | None], task_queue: str | None, options: dict[str, Any]) -> None:
-    from perdure.cli.connecting import connect
+    from perdure.cli.connecting import keep_stdout
+    from perdure.client import connect
     from perdure.contracts import TASK_QUEUE
 
     stop = stopping()
-    await serve(await connect(**where, logs=True), app, stop, task_queue=task_queue or TASK_QUEUE, **options)
+    keep_stdout(logs=True)
+    await serve(await connect(**where), app, stop, task_queue=task_queue or TASK_QUEUE, **options)
 
 
 def stopping() -> asyncio.Event:
