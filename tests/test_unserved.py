@@ -83,7 +83,7 @@ def crm(script: Script, queue: str, *more: DurableAgent) -> App:
         """Find a customer."""
         return f"found {n}"
 
-    agent = Agent(script.model, name="crm", toolsets=[tools])
+    agent: Agent[None, str] = Agent(script.model, name="crm", toolsets=[tools])
     policies = {"find": ToolPolicy(effect="safe", task_queue=queue)}
     return App(agents=[DurableAgent(agent, policies=policies), *more], task_queues={queue: TaskQueue()})
 

@@ -28,7 +28,7 @@ def command(*words: str) -> str:
     return shlex.join(["perdure", *words, *where])
 
 
-TARGET_HELP = "Where the App is, as module:attribute, for example acme.agents:app."
+TARGET_HELP = "Where the App is, as module:attribute, for example weather:app."
 
 Target = Annotated[str, typer.Argument(metavar="MODULE:APP", help=TARGET_HELP)]
 RunId = Annotated[str, typer.Argument(metavar="ID", help="The run's id, as `perdure start` printed it.")]
