@@ -67,10 +67,12 @@ def load(target: str) -> App:
 
 
 async def _worker(app: App, where: dict[str, str | None], task_queue: str | None, options: dict[str, Any]) -> None:
+    from perdure.cli.connecting import keep_stdout
     from perdure.client import connect
     from perdure.contracts import TASK_QUEUE
 
     stop = stopping()
+    keep_stdout(logs=True)
     await serve(await connect(**where), app, stop, task_queue=task_queue or TASK_QUEUE, **options)
 
 

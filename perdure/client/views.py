@@ -60,6 +60,9 @@ class Progress:
     """The run's state and what waits, where it may have changed: the entries are at least as far."""
     turns: list[TurnView] = field(default_factory=list[TurnView])
     """Turns that have begun, ended or changed since the last look; at the first look, the latest one."""
+    unserved: list[str] = field(default_factory=list[str])
+    """What the run waits for that nobody serves, and what to do, a line each: `RunHandle.unserved()`, asked now and
+    then."""
 
     @property
     def next(self) -> int:
