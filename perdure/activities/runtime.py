@@ -13,6 +13,7 @@ from temporalio.exceptions import ApplicationError
 
 from perdure.activities.breaker import Circuits
 from perdure.activities.cache import Transcripts
+from perdure.activities.unmatched import Unmatched
 from perdure.agent import DurableAgent
 from perdure.app import App
 from perdure.contracts import Json, validation_problems
@@ -31,6 +32,7 @@ class Runtime:
         self.queue = ""
         """The worker's own task queue, for calls that need a session which it holds; empty where no tool does."""
         self.transcripts = Transcripts()
+        self.unmatched = Unmatched()
         self._stack = AsyncExitStack()
         self._resources: Any = None
         self._models: dict[tuple[str, str | None], Model] = {}

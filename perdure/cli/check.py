@@ -79,6 +79,9 @@ def _print(agent: Json) -> None:
         out.print(table)
     if not agent["all_tools_known"]:
         out.print(styled("tools", "more may be known only in a run: of MCP servers, dynamic toolsets, capabilities"))
+    for pattern, toolsets in agent["judged_in_a_run"].items():
+        where = f"it may be for a tool of {', '.join(toolsets)}"
+        out.print(styled("policy", f"policy {pattern!r} can be judged only in a run: {where}"))
     out.print()
 
 

@@ -105,6 +105,11 @@ class MCPServer(AbstractToolset[Any]):
         return self._id
 
     @property
+    def has_listed(self) -> bool:
+        """Whether the server has listed its tools yet: an optional one that can't be reached has none until then."""
+        return self._tools is not None
+
+    @property
     def tool_name_conflict_hint(self) -> str:
         """What to do where two servers have a tool of one name."""
         return self._pattern.tool_name_conflict_hint
