@@ -13,6 +13,7 @@ from temporalio.exceptions import ApplicationError
 
 from perdure.activities.breaker import Circuits
 from perdure.activities.cache import Transcripts
+from perdure.activities.reported import Reported
 from perdure.activities.unmatched import Unmatched
 from perdure.agent import DurableAgent
 from perdure.app import App
@@ -118,4 +119,4 @@ def not_run(error: Exception, attempt: int) -> ApplicationError:
     Of a later attempt that isn't said: an earlier one may have run.
     """
     kind = "NotRun" if attempt == 1 else type(error).__name__
-    return ApplicationError(f"The call was not run: {type(error).__name__}.", type=kind)
+    return Reported(f"The call was not run: {type(error).__name__}.", type=kind)

@@ -1,7 +1,7 @@
 """Policies that turn out to apply to no tool, which for tools of a server only a run can tell.
 
-A run isn't refused for it: a server's list may change at any time, and comes back. But a gate that isn't there has to be
-seen: the worker logs it, once for each policy, and each run says it of a policy with an approval, in its warnings.
+A run isn't refused for it: a server's list may change at any time, and comes back. But a gate that isn't there has to
+be seen: the worker logs it, once for each policy, and each run says it of a policy with an approval, in its warnings.
 """
 
 from __future__ import annotations

@@ -34,6 +34,7 @@ from perdure.toolsets.lost import is_mcp_error, mcp_code
 from perdure.toolsets.mcp_connection import Connection
 from perdure.toolsets.mcp_options import check, named, times
 from perdure.toolsets.mcp_sessions import Sessions
+from perdure.toolsets.reasons import for_the_log, reason_of
 
 logger = logging.getLogger("perdure.mcp")
 
@@ -209,8 +210,8 @@ class MCPServer(AbstractToolset[Any]):
         except Exception as error:
             if isinstance(error, ServerUnreachable):
                 raise
-            logger.warning("MCP server %r: its tools can't be listed: %r", self._id, error)
-            raise ServerUnreachable(f"The MCP server {self._id!r} does not list its tools.") from None
+            text = f"The MCP server {self._id!r} does not list its tools ({reason_of(error)})."
+            raise for_the_log(ServerUnreachable(text), error) from None
         return {name: self._marked(tool.tool_def) for name, tool in tools.items()}
 
     def _marked(self, definition: ToolDefinition) -> ToolDefinition:

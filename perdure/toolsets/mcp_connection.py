@@ -20,6 +20,8 @@ from temporalio.exceptions import ApplicationError
 
 from perdure.errors import AnswerLost, ServerUnreachable
 from perdure.toolsets.lost import is_mcp_error, lost, timed_out
+from perdure.toolsets.mcp_address import address_of
+from perdure.toolsets.reasons import for_the_log, reason_of
 
 logger = logging.getLogger("perdure.mcp")
 
@@ -110,11 +112,10 @@ class Connection:
             async with asyncio.timeout(self._seconds):
                 await toolset.__aenter__()
         except Exception as error:
-            logger.warning("MCP server %r can't be reached: %r", self._server, error)
             await _closed(toolset)
-            raise ServerUnreachable(
-                f"The MCP server {self._server!r} can't be reached ({type(error).__name__})."
-            ) from None
+            where = f" at {address}" if (address := address_of(toolset)) else ""
+            text = f"The MCP server {self._server!r} can't be reached{where} ({reason_of(error)})."
+            raise for_the_log(ServerUnreachable(text), error) from None
         return toolset
 
     async def _close(self) -> None:
