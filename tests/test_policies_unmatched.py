@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +108,7 @@ def test_check_says_which_policies_only_a_run_can_judge(
         "app = App(agents=[clerk({'crm_refund': GATED, 'raed': GATED}, crm().prefixed('crm'), crm())])\n"
     )
     monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     monkeypatch.setenv("COLUMNS", "200")
     check("clerks:app")
     lines = " ".join(capsys.readouterr().out.split())

@@ -94,7 +94,8 @@ class Asking:
         for pending in described.pending_activities:
             if pending.attempt > 1 and pending.HasField("last_failure"):
                 error = await self.client.data_converter.decode_failure(pending.last_failure)
-                return f"{pending.activity_type.name} is tried again: {cut(str(error), MAX_FAILURE)}"
+                text = " ".join(cut(str(error), MAX_FAILURE).split())
+                return f"{pending.activity_type.name} is tried again: {text}"
         return ""
 
     async def _said(self, run: str, pending: PendingActivityInfo) -> LiveText:

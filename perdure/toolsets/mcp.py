@@ -206,7 +206,7 @@ class MCPServer(AbstractToolset[Any]):
             async with self._connection.using(ready) as toolset, asyncio.timeout(limit):
                 tools = await toolset.get_tools(ctx)
         except AnswerLost as error:
-            raise ServerUnreachable(str(error)) from None
+            raise for_the_log(ServerUnreachable(str(error)), error) from None
         except Exception as error:
             if isinstance(error, ServerUnreachable):
                 raise

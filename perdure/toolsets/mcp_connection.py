@@ -82,9 +82,8 @@ class Connection:
                 raise
             if toolset is self._open and not timed_out(cause):
                 self._dead = True
-            logger.warning("MCP server %r: a call ended without an answer: %r", self._server, cause)
             how = "did not answer in time" if timed_out(cause) else "was lost before it answered"
-            raise AnswerLost(f"The MCP server {self._server!r} {how}.") from None
+            raise for_the_log(AnswerLost(f"The MCP server {self._server!r} {how}."), cause) from None
         finally:
             self._calls -= 1
 

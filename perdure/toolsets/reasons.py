@@ -19,13 +19,15 @@ E = TypeVar("E", bound=Exception)
 
 def reason_of(error: BaseException) -> str:
     """The reason as far as it is known; else the name of the innermost exception's type."""
-    every = [part for part in _causes(error) if not isinstance(part, BaseExceptionGroup)] or [error]
-    return next(filter(None, map(_words, reversed(every))), type(every[-1]).__name__)
+    every: list[BaseException] = [part for part in _causes(error) if not isinstance(part, BaseExceptionGroup)]
+    told = (_words(part) for part in reversed(every))
+    return next(filter(None, told), type(every[-1] if every else error).__name__)
 
 
 def for_the_log(error: E, cause: BaseException) -> E:
     """`error` with what caused it as a note, which the worker's log shows, and neither history nor the model."""
-    error.add_note(f"[{cause!r}]")
+    for note in getattr(cause, "__notes__", None) or [f"[{cause!r}]"]:
+        error.add_note(note)
     return error
 
 
