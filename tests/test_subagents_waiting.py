@@ -12,10 +12,10 @@ from perdure.activities.note import cover, note
 from perdure.activities.transcript import Conversation
 from perdure.contracts import Json
 from tests.command import running
+from tests.deciding import pending, update
 from tests.family import children, firm
 from tests.harness import check_run, until, working
 from tests.scripts import Script
-from tests.test_approvals import pending, update
 
 
 async def test_waiting_below_need_not_count(client: Client) -> None:

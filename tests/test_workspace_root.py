@@ -24,7 +24,6 @@ CALLS: list[dict[str, Any]] = [
     {"list_files": {}},
     {"read_file": {"path": "a"}},
     {"write_file": {"path": "a", "text": "x"}},
-    {"run_command": {"command": "true"}},
     {"apply_patch": {"type": "create_file", "path": "a", "diff": "+x"}},
 ]
 

@@ -11,7 +11,7 @@ from temporalio.exceptions import ApplicationError
 
 from perdure.activities.carry import dump_value, run_usage, usage_between
 from perdure.activities.drive import asked_again
-from perdure.activities.faults import fault_of, log_error
+from perdure.activities.faults import fault_of, log_error, writable
 from perdure.activities.large_result import Bounds, TooLarge, carried
 from perdure.activities.reported import Reported
 from perdure.contracts import (
@@ -86,7 +86,7 @@ def outcome_of_error(call: PlannedCall, error: Exception, attempt: int) -> CallO
     log_error(f"tool {call.tool!r}", error)
     if isinstance(error, AnswerLost) and call.options.effect == "unsafe":
         return told(call, "unknown", f"{error} {MAY_HAVE_RUN}")
-    name = error.type if isinstance(error, ApplicationError) and error.type else type(error).__name__
+    name = writable(error.type) if isinstance(error, ApplicationError) and error.type else type(error).__name__
     if call.options.effect != "unsafe" and attempt < call.options.attempts:
         delay = error.next_retry_delay if isinstance(error, ApplicationError) else None
         raise Reported(f"tool {call.tool!r} raised {name}", type=name, next_retry_delay=delay) from None

@@ -75,9 +75,9 @@ def as_application_error(error: Exception) -> ApplicationError:
 def text_of(error: BaseException) -> str:
     """What history says of an error. The text of one that isn't Pydantic AI's or ours may hold a secret: its name."""
     if isinstance(error, ApplicationError):
-        return cut(error.message)
+        return writable(cut(error.message))
     if isinstance(error, PerdureError | UserError | AgentRunError | FallbackExceptionGroup):
-        return cut(str(error)) or type(error).__name__
+        return writable(cut(str(error))) or type(error).__name__
     return f"{type(error).__name__} was raised; its text is in the worker's log"
 
 
@@ -105,7 +105,7 @@ def retry_after_of(error: BaseException) -> float | None:
 def fault_of(error: BaseException) -> Fault:
     """`error` as the data that ends a run."""
     if isinstance(error, ApplicationError):
-        type = error.type or "ApplicationError"
+        type = writable(error.type or "ApplicationError")
         return Fault(type=type, message=text_of(error) or type, details=bounded_details(error.details))
     return Fault(type=type_of(error), message=text_of(error))
 
@@ -113,6 +113,11 @@ def fault_of(error: BaseException) -> Fault:
 def type_of(error: BaseException) -> str:
     """The name an error has in history."""
     return "ModelFailed" if isinstance(error, FallbackExceptionGroup) else type(error).__name__
+
+
+def writable(text: str) -> str:
+    """`text` as history can hold it: half of a pair of surrogates, which UTF-8 doesn't know, as its code."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def log_error(what: str, error: BaseException) -> None:

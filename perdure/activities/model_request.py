@@ -10,6 +10,7 @@ from pydantic_ai import AgentRun, CallToolsNode, ModelRequestNode
 from pydantic_ai.messages import UserPromptPart
 from temporalio import activity
 
+from perdure.activities.containment import contained
 from perdure.activities.counted import TooLarge
 from perdure.activities.drive import Place, advance, ended_with, opened, place
 from perdure.activities.faults import fault_of, log_error, provider_errors
@@ -63,9 +64,10 @@ async def _request(here: Place, live: Live, input: StepInput, unmatched: Unmatch
     async with opened(here, [seam, answered], messages, prompt) as run:
         end = Finished(here=here, seam=seam, run=run, before=input.usage, answered=answered)
         try:
-            end.node = await _ask(run, here, live)
-            end.warnings = await _judged(unmatched, end)
-            await _decide(end)
+            with contained():
+                end.node = await _ask(run, here, live)
+                end.warnings = await _judged(unmatched, end)
+                await _decide(end)
         except asyncio.CancelledError:
             if _was_asked_to() and end.keep_partial_text():
                 return interrupted_step(end)

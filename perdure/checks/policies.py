@@ -10,6 +10,7 @@ from pydantic_ai.tools import ToolDefinition
 
 from perdure.agent import DurableAgent
 from perdure.checks.functions import check_function
+from perdure.checks.kept import check_kept
 from perdure.checks.known import ruled_by, static_tools
 from perdure.checks.undecided import Open, did_you_mean, may_match, open_toolsets
 from perdure.errors import DeclarationError
@@ -30,6 +31,8 @@ def check_policies(durable: DurableAgent, where: str) -> None:
         check_function(f"{what}: dispatch", policy.dispatch, 1)
         if policy.breaker is not None:
             _check_breaker(durable, pattern, tools)
+        if complete or pattern in tools:
+            check_kept(durable, ruled_by(durable, pattern, tools), policy, what)
         if policy.result is not None:
             check_type(policy.result, f"{what}: result")
             _check_contracts(durable, pattern, tools, what)
@@ -64,7 +67,8 @@ def check_targets(durable: DurableAgent, where: str) -> None:
     for name, tool in static_tools(durable)[0].items():
         target = target_of(tool)
         if target is not None:
-            check_policy(target, durable.policy(name), f"{where}: tool {name!r}, policy {durable.rule(name)!r}")
+            rule = f"policy {durable.rule(name)!r}" if durable.rule(name) else "which no policy is for"
+            check_policy(target, durable.policy(name), f"{where}: tool {name!r}, {rule}")
 
 
 def _check_contracts(durable: DurableAgent, pattern: str, tools: dict[str, ToolDefinition], what: str) -> None:

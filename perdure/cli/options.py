@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-TARGET_HELP = "Where the App is, as module:attribute, for example acme.agents:app."
+TARGET_HELP = "Where the App is, as module:attribute, for example weather:app."
 
 Target = Annotated[str, typer.Argument(metavar="MODULE:APP", help=TARGET_HELP)]
 RunId = Annotated[str, typer.Argument(metavar="ID", help="The run's id, as `perdure start` printed it.")]

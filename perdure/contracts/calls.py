@@ -8,6 +8,8 @@ from pydantic import field_validator
 
 from perdure.contracts.answered import Fault, Usage
 from perdure.contracts.base import Compact, Json, cut
+from perdure.contracts.declared import Declared
+from perdure.errors import DeclarationError
 
 Effect = Literal["unsafe", "idempotent", "safe"]
 """What it means to run a tool again. `unsafe`: never; `idempotent`: with the same key; `safe`: freely."""
@@ -18,6 +20,9 @@ Action = Literal["run", "approve", "external", "question", "unknown"]
 OutcomeKind = Literal[
     "returned", "retried", "failed", "denied", "expired", "cancelled", "unknown", "needs_approval", "deferred"
 ]
+
+KINDS = ("activity", "workflow", "nexus", "agent", "handoff")
+"""Of targets."""
 
 
 class CallOptions(Compact):
@@ -75,7 +80,7 @@ class AgentTerms(Compact):
     """How deep runs may start each other."""
 
 
-class Target(Compact):
+class Target(Declared, Compact):
     """What runs a call in place of the activity `tool:<name>`: the workflow schedules it under its own type."""
 
     kind: Literal["activity", "workflow", "nexus", "agent", "handoff", "unknown"] = "unknown"
@@ -99,7 +104,14 @@ class Target(Compact):
     @field_validator("kind", mode="before")
     @classmethod
     def _known_kind(cls, value: Any) -> Any:
-        return value if value in ("activity", "workflow", "nexus", "agent", "handoff") else "unknown"
+        return value if value in KINDS else "unknown"
+
+    @classmethod
+    def check_given(cls, given: Json) -> None:
+        """A kind that isn't known is one of a later version where it is read, and a slip where it is declared."""
+        if given.get("kind") not in KINDS:
+            said = f"kind={given['kind']!r} is none of" if "kind" in given else "needs kind=…, one of"
+            raise DeclarationError(f"Target(…): {said} {KINDS}")
 
 
 class PlannedCall(Compact):
@@ -138,6 +150,18 @@ class PlannedCall(Compact):
         return value if value in ("run", "approve", "external", "question") else "unknown"
 
 
+class Moved(Compact):
+    """How a call is made whose tool is served otherwise since it was planned."""
+
+    target: Target | None = None
+    """Absent: somebody outside, whose result is waited for."""
+    options: CallOptions = CallOptions()
+    wait: float | None = None
+    dispatch: bool = False
+    checked: bool = False
+    """These three as in a `PlannedCall`."""
+
+
 class CallOutcome(Compact):
     """What became of one call. Every planned call gets exactly one."""
 
@@ -154,6 +178,8 @@ class CallOutcome(Compact):
     """Of a `deferred` call: what it waits for."""
     result: list[Any] = []
     """One item, where the result came from outside: the result."""
+    moved: Moved | None = None
+    """It was not run: it is to be made so. `kind` is for a workflow that doesn't know this."""
     bound_queue: str = ""
     """The queue of the worker that holds the session now, of a call that needs one."""
     usage: Usage = Usage()

@@ -10,14 +10,17 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pydantic import BaseModel
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.tools import Tool
 
 from perdure.contracts import AgentTerms, Limits, Target
 from perdure.errors import DeclarationError
 from perdure.names import check_name
+from perdure.toolsets.json_types import closed
 from perdure.toolsets.signature import fields_of, of_function, of_model
 from perdure.toolsets.target import metadata_of
+from perdure.typed import check_arguments, shown
 
 MAX_DEPTH = 3
 NO_LETTER = re.compile(r"[^A-Za-z0-9_-]")
@@ -58,7 +61,8 @@ def agent_tool(
         name: what the model calls the tool; `None`: `ask_` and the agent's name.
         description: what the model reads of it.
         input: what the model gives: a model, dataclass or TypedDict. Its field `prompt` is the other agent's prompt,
-            every other field one of its params. `None`: the prompt alone.
+            every other field one of its params. A model refuses fields that it hasn't, unless its `model_config` says
+            otherwise. `None`: the prompt alone.
         prompt: the name of that field.
         params: params of the other agent that are always the same.
         inherit: names of params that are the calling run's own. The model has no say in them.
@@ -71,7 +75,8 @@ def agent_tool(
     Raises:
         DeclarationError: for whatever is wrong here, and when the `App` is built, for what is wrong about the agent.
     """
-    where = f"agent_tool({agent!r})"
+    where = f"agent_tool({shown(agent)})"
+    check_arguments(agent_tool, locals(), where, own=("max_depth", "task_queue"))
     if type(max_depth) is not int or max_depth < 1:
         raise DeclarationError(f"{where}: max_depth={max_depth!r} must be at least 1, a whole number")
     if task_queue is not None:
@@ -109,7 +114,8 @@ def handoff_tool(
     Raises:
         DeclarationError: as `agent_tool`.
     """
-    where = f"handoff_tool({agent!r})"
+    where = f"handoff_tool({shown(agent)})"
+    check_arguments(handoff_tool, locals(), where)
     terms = _terms(params, inherit, model=model)
     target = Target(kind="handoff", name=agent, agent=terms)
     text = description or f"Hand this conversation over to the agent {agent!r}, who goes on with it."
@@ -126,7 +132,8 @@ def _named(verb: str, agent: str) -> str:
 
 def _tool(target: Target, name: str, description: str, input: Any, where: str, more: dict[str, Any]) -> Tool[Any]:
     default = _prompted if target.kind == "agent" else _handed
-    stub = of_function(default, where) if input is None else of_model(input, None, name, where)
+    given: Any = closed(input) if isinstance(input, type) and issubclass(input, BaseModel) else input
+    stub = of_function(default, where) if given is None else of_model(given, None, name, where)
     _check_names(target, input, where)
     try:
         tool = Tool(stub, name=name, description=description, takes_ctx=False, **more)

@@ -6,7 +6,6 @@ user may. So it asks a person by default, and belongs into a container. See docs
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Mapping
 from itertools import accumulate
@@ -14,10 +13,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
-from pydantic_ai import FunctionToolset, RunContext
+from pydantic_ai import FunctionToolset, ModelRetry, RunContext
 from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.workspaces import LocalWorkspaceBackend, WorkspaceOutputLimitError, WorkspaceTimeoutError
 
+from perdure.contracts import payload_size
 from perdure.errors import DeclarationError
 from perdure.numbers import positive, whole
 from perdure.toolsets.folder import ROOT, Folder
@@ -28,6 +28,10 @@ Root = str | Path | Callable[[RunContext[Any]], str | Path]
 T = TypeVar("T")
 MAX_COMMAND = 100_000
 """Bytes; Linux takes no argument of a program over 128 KiB."""
+FROM_ROOT = 'cd -P -- "$1" && exec /bin/sh -c "$2"'
+"""Runs a command in the root. Pydantic AI's backend, given the root, loses the output of a command that removes it."""
+MAX_ARGUMENTS = 700_000
+"""Bytes, as JSON, of the arguments that write a file."""
 MAX_LINES = 2_000
 MAX_NAMES = 1_000
 LINE = re.compile(r"[^\n]*\n|[^\n]+")
@@ -125,8 +129,21 @@ def _rows(names: list[str], most: int) -> str:
     return "\n".join([*rows[:fitting], *more]) or "[the folder is empty]"
 
 
+def check_size(_ctx: RunContext[Any], /, **args: Any) -> None:
+    """Ask the model for less, before arguments that can't be carried end the run: they are stored twice, as the model
+    gave them and as they are planned."""
+    if (size := payload_size(args)) > MAX_ARGUMENTS:
+        raise ModelRetry(
+            f"The arguments have {size} bytes; they may have {MAX_ARGUMENTS}. Make the file in smaller parts."
+        )
+
+
+BOUNDED: Callable[..., None] = check_size
+"""As the `args_validator` of tools with any arguments."""
+
+
 def _add_writer(tools: FunctionToolset[Any], root: Root, gated: bool, git: bool) -> None:
-    @tools.tool(sequential=True, requires_approval=gated)
+    @tools.tool(sequential=True, requires_approval=gated, args_validator=BOUNDED)
     def write_file(ctx: RunContext[Any], path: str, text: str) -> str:  # pyright: ignore[reportUnusedFunction]
         """Write a text file, in place of what it held. Folders that are missing are made.
 
@@ -153,12 +170,12 @@ def _add_shell(
             raise ToolFailed(
                 f"A command may have {MAX_COMMAND} bytes and no null character. Write a script and run it."
             )
-        at = folder(root, ctx)
-        os.close(at.opened())
-        here = at.root
-        local = LocalWorkspaceBackend(here, env={"HOME": str(here), **env})
+        here = folder(root, ctx).root
+        if not here.is_dir():  # an earlier command may have removed it
+            raise ToolFailed("The root folder isn't there: the command was not run.")
+        local = LocalWorkspaceBackend(Path("/"), env={"HOME": str(here), **env})
         try:
-            done = await local.run(command, shell=True, timeout=timeout)
+            done = await local.run(["/bin/sh", "-c", FROM_ROOT, "sh", str(here), command], timeout=timeout)
         except WorkspaceTimeoutError as error:
             raise _ended(f"The command didn't end within {timeout:g} s and was killed.", error, most) from None
         except WorkspaceOutputLimitError as error:
