@@ -31,7 +31,7 @@ from perdure.activities.verify import Verify
 from perdure.app import App
 from perdure.contracts import TASK_QUEUE
 from perdure.errors import DeclarationError
-from perdure.queues import TaskQueue, served_queues
+from perdure.queues import TaskQueue, check_roots, served_queues
 from perdure.threads import give_threads
 from perdure.workflows.agent import AgentWorkflow
 
@@ -138,9 +138,11 @@ async def serving(
     some out, and with `only` nothing but the tools of those queues is served, no runs and no model requests. Yields the
     worker of the runs, or with `only` the first. The loop gets threads for as many calls as may run (`give_threads`).
 
-    `client` must use `perdure.converter.data_converter()`. Raises `DeclarationError` for queues that aren't declared.
+    `client` must use `perdure.converter.data_converter()`. Raises `DeclarationError` for queues that aren't declared,
+    and for a root folder of a tool that isn't there.
     """
     queues = served_queues(app.task_queues, task_queue, only, without)
+    check_roots(app.agents.values(), queues, runs=not only)
     async with Runtime(app) as runtime:
         built = [
             tool_worker(client, runtime, name, queue, grace=grace, max_concurrent_activities=max_concurrent_activities)

@@ -193,7 +193,8 @@ async def test_s3_19_down_between_two_calls(client: Client, cache: int, shop: Sh
         assert told == ["saw 1", "paid 2", "paid 3"]
         assert shop.ran == ["look 1", "pay 2", "pay 3"]
     else:
-        gone = "The MCP server 'shop' can't be reached (RuntimeError). The call was not run."
+        at = f"at http://127.0.0.1:{shop.port} (Connection refused)"
+        gone = f"The MCP server 'shop' can't be reached {at}. The call was not run."
         assert told == ["saw 1", gone, "paid 3"]
         assert shop.ran == ["look 1", "pay 3"]
 

@@ -21,6 +21,7 @@ from perdure.activities.runtime import Runtime
 from perdure.activities.seam import Answered, Seam
 from perdure.activities.streaming import can_stream, show
 from perdure.activities.transcript import Conversation
+from perdure.activities.unmatched import Unmatched
 from perdure.context import Live
 from perdure.contracts import Step, StepInput
 
@@ -43,7 +44,7 @@ class ModelRequests:
         with provider_errors():
             async with heartbeats() as live:
                 here = await place(self._runtime, input)
-                step = await _request(here, live, input)
+                step = await _request(here, live, input, self._runtime.unmatched)
         self._hold(here, step)
         return step
 
@@ -56,7 +57,7 @@ class ModelRequests:
             log_error("the transcript could not be cached", error)
 
 
-async def _request(here: Place, live: Live, input: StepInput) -> Step:
+async def _request(here: Place, live: Live, input: StepInput, unmatched: Unmatched) -> Step:
     seam = Seam(collect=True, retries=here.retries.tools)
     answered = Answered(used_ids=here.conversation.call_ids(), id_seed=f"{here.run_id}.{here.step}")
     messages, prompt = first_or_next(here.conversation)
@@ -65,6 +66,7 @@ async def _request(here: Place, live: Live, input: StepInput) -> Step:
         try:
             with contained():
                 end.node = await _ask(run, here, live)
+                end.warnings = await _judged(unmatched, end)
                 await _decide(end)
         except asyncio.CancelledError:
             if _was_asked_to() and end.keep_partial_text():
@@ -82,6 +84,16 @@ async def _request(here: Place, live: Live, input: StepInput) -> Step:
         except Exception as error:
             log_error("the answer could not be carried", error)
             return Step(error=fault_of(error), usage=end.usage())
+
+
+async def _judged(unmatched: Unmatched, end: Finished) -> list[str]:
+    """What is new of policies that apply to no tool. A fault here doesn't undo the answer."""
+    try:
+        run_id = activity.info().workflow_run_id or ""
+        return await unmatched.judge(end.here.durable, end.run, end.seam, run_id)
+    except Exception as error:
+        log_error("the policies could not be judged", error)
+        return []
 
 
 def _was_asked_to() -> bool:

@@ -77,6 +77,9 @@ def _print(agent: Json) -> None:
         out.print(_narrow(rows) if out.is_terminal else _wide(rows))
     if not agent["all_tools_known"]:
         out.print(styled("tools", MORE_TOOLS))
+    for pattern, toolsets in agent["judged_in_a_run"].items():
+        where = f"it may be for a tool of {', '.join(toolsets)}"
+        out.print(styled("policy", f"policy {pattern!r} can be judged only in a run: {where}"))
     out.print()
 
 

@@ -55,8 +55,10 @@ def worker(
 def load(target: str) -> App:
     """The App, and logging for the program that serves it. Not in an event loop: a module may run one of its own."""
     from perdure import worker as loader
+    from perdure.activities.reported import report_once
 
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format=LOG_FORMAT)
+    report_once()
     try:
         return loader.load_app(target)
     except Exception as error:

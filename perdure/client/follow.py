@@ -72,7 +72,7 @@ async def _look(
 ) -> AsyncIterator[Progress]:
     """What is new since the last look: page by page, the last one with what is being said."""
     if _place(described) == position.known:
-        yield Progress([], await asking.live(described), True, "", position.start)
+        yield Progress([], await asking.live(described), True, await asking.repeated(described), position.start)
         return
     timeouts = asking.timeouts[:1] if is_open(described.workflow_execution_info) else asking.timeouts
     try:  # the state first: the entries are then at least as far
@@ -89,7 +89,7 @@ async def _look(
     live = await asking.live(await asking.describe(retry=False) if page.entries else described)
     position.known = _place(described)
     position.turn = turns[-1] if turns else position.turn or BEFORE
-    yield _progress(position, page, live, status, turns)
+    yield replace(_progress(position, page, live, status, turns), why=await asking.repeated(described))
 
 
 def _progress(

@@ -53,7 +53,7 @@ class Progress:
     answered: bool
     """Whether a worker answered. While none does there are no new entries."""
     why: str = ""
-    """Why none did, and what to do, in one line."""
+    """Why none did, and what to do, in one line; where one did, which activity failed and is tried again."""
     start: int = 0
     """The index of the first of the entries. There is a gap before it only where old entries were dropped."""
     status: StatusView | None = None

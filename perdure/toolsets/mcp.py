@@ -28,6 +28,7 @@ from perdure.toolsets.bound import BOUND
 from perdure.toolsets.claims import TRUSTED
 from perdure.toolsets.lost import ASKS, GONE, UNKNOWN, is_mcp_error, mcp_code
 from perdure.toolsets.mcp_names import nameable
+from perdure.toolsets.reasons import for_the_log, reason_of
 
 try:
     from fastmcp.client import Client
@@ -105,6 +106,11 @@ class MCPServer(AbstractToolset[Any]):
     def id(self) -> str:
         """The server's name."""
         return self._id
+
+    @property
+    def has_listed(self) -> bool:
+        """Whether the server has listed its tools yet: an optional one that can't be reached has none until then."""
+        return self._tools is not None
 
     @property
     def tool_name_conflict_hint(self) -> str:
@@ -202,12 +208,12 @@ class MCPServer(AbstractToolset[Any]):
             async with self._connection.using(ready) as toolset, asyncio.timeout(limit):
                 tools = await toolset.get_tools(ctx)
         except AnswerLost as error:
-            raise ServerUnreachable(str(error)) from None
+            raise for_the_log(ServerUnreachable(str(error)), error) from None
         except Exception as error:
             if isinstance(error, ServerUnreachable):
                 raise
-            logger.warning("MCP server %r: its tools can't be listed: %r", self._id, error)
-            raise ServerUnreachable(f"The MCP server {self._id!r} does not list its tools.") from None
+            text = f"The MCP server {self._id!r} does not list its tools ({reason_of(error)})."
+            raise for_the_log(ServerUnreachable(text), error) from None
         tools = nameable(self._id, tools, self._left_out)
         return {name: self._marked(tool.tool_def) for name, tool in tools.items()}
 

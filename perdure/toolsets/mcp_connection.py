@@ -20,6 +20,8 @@ from temporalio.exceptions import ApplicationError
 
 from perdure.errors import AnswerLost, ServerUnreachable
 from perdure.toolsets.lost import broken, how, is_mcp_error, lost, of_session
+from perdure.toolsets.mcp_address import address_of
+from perdure.toolsets.reasons import for_the_log, reason_of
 
 logger = logging.getLogger("perdure.mcp")
 
@@ -78,8 +80,7 @@ class Connection:
             cause = error if own else error.__cause__ or error
             if not lost(cause) and (isinstance(error, ANSWERS) or is_mcp_error(error)):
                 raise
-            logger.warning("MCP server %r: a call ended without an answer: %r", self._server, cause)
-            raise AnswerLost(f"The MCP server {self._server!r} {how(cause)}.") from None
+            raise for_the_log(AnswerLost(f"The MCP server {self._server!r} {how(cause)}."), cause) from None
         finally:
             self._calls -= 1
 
@@ -106,11 +107,10 @@ class Connection:
             async with asyncio.timeout(self._seconds):
                 await toolset.__aenter__()
         except Exception as error:
-            logger.warning("MCP server %r can't be reached: %r", self._server, error)
             await _closed(toolset)
-            raise ServerUnreachable(
-                f"The MCP server {self._server!r} can't be reached ({type(error).__name__})."
-            ) from None
+            where = f" at {address}" if (address := address_of(toolset)) else ""
+            text = f"The MCP server {self._server!r} can't be reached{where} ({reason_of(error)})."
+            raise for_the_log(ServerUnreachable(text), error) from None
         return toolset
 
     async def _close(self) -> None:

@@ -20,7 +20,7 @@ from pydantic_ai.workspaces import LocalWorkspaceBackend, WorkspaceOutputLimitEr
 from perdure.contracts import payload_size
 from perdure.errors import DeclarationError
 from perdure.numbers import positive, whole
-from perdure.toolsets.folder import Folder
+from perdure.toolsets.folder import ROOT, Folder
 from perdure.toolsets.paths import FolderError
 
 Root = str | Path | Callable[[RunContext[Any]], str | Path]
@@ -68,8 +68,8 @@ def workspace(
         max_output: characters of a file, a list, each output of a command.
         env: further variables of commands. Of the worker's own they get `PATH` and the locale; `HOME` is the root.
     """
-    _check(root, timeout, max_output)
-    tools: FunctionToolset[Any] = FunctionToolset(id=id)
+    _check(timeout, max_output)
+    tools: FunctionToolset[Any] = FunctionToolset(id=id, metadata=rooted(root))
     _add_readers(tools, root, max_output)
     _add_writer(tools, root, gated, git)
     if shell:
@@ -77,13 +77,17 @@ def workspace(
     return tools
 
 
-def _check(root: Root, timeout: float, max_output: int) -> None:
+def _check(timeout: float, max_output: int) -> None:
     if not positive(timeout) or not whole(max_output, 100):
         raise DeclarationError(
             f"timeout={timeout!r} must be finite, more than 0, and max_output={max_output!r} whole, at least 100"
         )
-    if not callable(root):
-        Folder(root)
+
+
+def rooted(root: Root) -> dict[str, Any]:
+    """The metadata of tools that work there, by which a worker looks for the folder when it starts. Raises
+    `DeclarationError` for what can't be a root."""
+    return {} if callable(root) else {ROOT: str(Folder(root).root)}
 
 
 def _add_readers(tools: FunctionToolset[Any], root: Root, most: int) -> None:
@@ -167,7 +171,7 @@ def _add_shell(
                 f"A command may have {MAX_COMMAND} bytes and no null character. Write a script and run it."
             )
         here = folder(root, ctx).root
-        if not here.is_dir():
+        if not here.is_dir():  # an earlier command may have removed it
             raise ToolFailed("The root folder isn't there: the command was not run.")
         local = LocalWorkspaceBackend(Path("/"), env={"HOME": str(here), **env})
         try:
