@@ -13,9 +13,9 @@ from temporalio.client import Client
 from perdure import App
 from perdure.toolsets.apply_patch import patching
 from perdure.toolsets.v4a import changed
+from tests.deciding import answers
 from tests.harness import working
 from tests.scripts import Script
-from tests.test_approvals import answers
 
 CODE = "def a():\n  x\ndef b():\n  x\n"
 

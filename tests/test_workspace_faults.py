@@ -13,9 +13,9 @@ from temporalio.client import Client
 from perdure import App
 from perdure.toolsets.apply_patch import patching
 from perdure.toolsets.workspace import MAX_ARGUMENTS, workspace
+from tests.deciding import answers
 from tests.harness import working
 from tests.scripts import Script
-from tests.test_approvals import answers
 
 
 def coder(root: Path, *turns: Any) -> App:
