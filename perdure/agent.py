@@ -18,6 +18,10 @@ from perdure.contracts import ApprovalTerms, Limits
 from perdure.errors import DeclarationError
 from perdure.numbers import positive, whole
 from perdure.policy import DEFAULT_POLICY, Approval, ToolPolicy, seconds
+from perdure.typed import check_fields
+
+OWN = ("model_timeout", "model_attempts", "max_parallel_calls", "compact_above", "compact_keep", "deps")
+"""Fields that are looked at by checks of their own; `deps` by that of the `App`, which knows the agent's name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,17 +68,14 @@ class DurableAgent:
     """The key in `models` of the model that summarises; `None` = the run's own."""
 
     def __post_init__(self) -> None:
+        check_fields(self, own=OWN)
         self._check_compaction()
         timeout = seconds(self.model_timeout)
         if not positive(timeout):
             raise DeclarationError(f"model_timeout={self.model_timeout!r} must be a finite time, more than 0 seconds")
-        if not whole(self.model_attempts) or not whole(self.max_parallel_calls):
-            raise DeclarationError(
-                f"model_attempts={self.model_attempts!r} and max_parallel_calls={self.max_parallel_calls!r} "
-                "must be at least 1"
-            )
-        if self.on_limit not in ("fail", "ask"):
-            raise DeclarationError(f"on_limit={self.on_limit!r} is none of fail, ask")
+        for name in ("model_attempts", "max_parallel_calls"):
+            if not whole(value := getattr(self, name)):
+                raise DeclarationError(f"{name}={value!r} must be at least 1, a whole number")
         if self.limit_approval is not None:
             _check_limit_approval(self.limit_approval, self.on_limit)
 

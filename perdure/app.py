@@ -10,11 +10,12 @@ from pydantic_ai.agent import AbstractAgent
 
 from perdure.agent import DurableAgent
 from perdure.checks.agent import check_agent
-from perdure.checks.functions import check_function
+from perdure.checks.functions import check_function, check_resources
 from perdure.contracts import SEARCH_ATTRIBUTES, Notification, Principal, TokenUse
 from perdure.delegates import check_delegates
 from perdure.errors import DeclarationError, UnknownAgent
 from perdure.queues import TaskQueue, check_queues, check_served
+from perdure.typed import check_arguments
 
 
 class App:
@@ -48,12 +49,14 @@ class App:
         search_attributes: Sequence[str] | None = None,
         task_queues: Mapping[str, TaskQueue] | None = None,
     ) -> None:
+        check_arguments(App.__init__, locals(), "App(…)", own=("task_queues", "verifier", "notifier"))
         if not agents:
             raise DeclarationError("App(agents=[]) serves nothing: give at least one agent")
         check_function("verifier", verifier, 2)
         check_function("notifier", notifier, 1)
+        check_resources(resources)
+        check_queues(task_queues)
         self.task_queues = dict(task_queues or {})
-        check_queues(self.task_queues)
         self.agents: dict[str, DurableAgent] = {}
         for declared in agents:
             durable = declared if isinstance(declared, DurableAgent) else DurableAgent(declared)

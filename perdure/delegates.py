@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 from pydantic_ai.tools import ToolDefinition
 
 from perdure.agent import DurableAgent
@@ -34,8 +34,8 @@ def _check(
     other, terms = agents.get(target.name), target.agent or AgentTerms()
     if other is None:
         raise DeclarationError(
-            f"{where}: no agent is named {target.name!r}. Known agents: {sorted(agents)}. "
-            "An agent tool may name the task_queue of workers that serve it"
+            f"{where}: no agent is named {target.name!r}. Known agents: {sorted(agents)}"
+            + (". Where other workers serve it, say so: agent_tool(…, task_queue=…)" * (target.kind == "agent"))
         )
     if target.kind == "handoff" and other is caller:
         raise DeclarationError(f"{where} hands over to its own agent")
@@ -69,13 +69,33 @@ def _check_params(
         raise DeclarationError(
             f"{where}: agent {other.name!r} needs the params {missing}: give them by input, params or inherit"
         )
+    _check_values(where, other, terms)
     own = _schema(caller).get("properties")
     unknown = [name for name in terms.inherit if own is not None and name not in own]
     if unknown or (terms.inherit and caller.params_type is None and caller.deps is None):
         raise DeclarationError(
-            f"{where}: inherit={terms.inherit} names params that agent {caller.name!r} hasn't. "
+            f"{where}: inherit={unknown or terms.inherit} names params that agent {caller.name!r} hasn't. "
             f"Its params: {sorted(own or [])}"
         )
+
+
+def _check_values(where: str, other: DurableAgent, terms: AgentTerms) -> None:
+    """The params that are always the same are what the other agent's `params_type` takes, read as a start reads them.
+    What is said of those that are missing here, or of the whole, only a call can tell."""
+    if other.params_type is None or not terms.params:
+        return
+    try:
+        TypeAdapter(other.params_type).validate_python(terms.params)
+    except ValidationError as error:
+        for row in error.errors(include_url=False, include_context=False):
+            name = row["loc"][0] if row["loc"] else None
+            if name in terms.params and row["type"] != "missing":
+                raise DeclarationError(
+                    f"{where}: params[{name!r}]={terms.params[str(name)]!r} isn't what agent {other.name!r} takes: "
+                    f"{row['msg']}"
+                ) from None
+    except Exception:  # a validator of the type that needs the other params
+        return
 
 
 def _schema(durable: DurableAgent) -> Mapping[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from perdure.contracts import (
     MAX_PAYLOAD,
@@ -20,15 +20,15 @@ from perdure.contracts import (
 from perdure.errors import DeclarationError
 from perdure.names import check_name
 from perdure.numbers import positive, whole
+from perdure.typed import check_fields
 
 OUTER_MARGIN = 30.0
 """Seconds by which Temporal's clock is longer than the tool's own and its grace, so that the tool's own answer wins. In
 them the worker also finds the transcript and builds the deps."""
 LONGEST = timedelta(days=36_500)
 """A hundred years: more than a workflow, or a date, can hold is a mistake."""
-EFFECTS: tuple[str, ...] = get_args(Effect)
-ON_TIMEOUTS: tuple[str, ...] = get_args(OnTimeout)
-ON_LARGE_RESULTS = ("fail", "truncate", "store")
+TIMES = ("timeout", "heartbeat", "schedule_to_start", "backoff", "cancel_grace", "wait")
+"""The fields of a policy that are times."""
 UNTIMED_START_TO_CLOSE = 3600.0
 """Seconds an attempt of a tool without a timeout may take."""
 
@@ -38,8 +38,8 @@ class Approval:
     """Who may let a call run, and until when. Times by workflow time."""
 
     approvers: Sequence[str] = ()
-    """Names, or `group:<name>`, which needs a verifier; empty = anyone. Without a verifier a name is a claim, and the
-    audit says so."""
+    """Names, or `group:<name>`, which needs a verifier; not given = anyone. Without a verifier a name is a claim, and
+    the audit says so."""
     quorum: int = 1
     """How many different people have to approve. One denial is enough to deny."""
     expires_after: timedelta | None = None
@@ -61,6 +61,7 @@ class Approval:
     compared without regard to case."""
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if self.quorum < 1:
             raise DeclarationError(f"quorum={self.quorum!r} must be at least 1")
         if (
@@ -69,12 +70,14 @@ class Approval:
             and self.quorum > len(set(self.approvers))
         ):
             raise DeclarationError(f"quorum={self.quorum!r} is more than the approvers: {list(self.approvers)}")
-        if isinstance(self.approvers, str) or not all(self.approvers):
+        if not self.approvers and self.approvers != ():
+            raise DeclarationError(
+                f"approvers={self.approvers!r} names nobody. Leave approvers out where anyone may approve"
+            )
+        if not all(self.approvers):
             raise DeclarationError(f"approvers={self.approvers!r} must be a list of names, none of them empty")
         if self.on_expiry == "escalate" and self.escalate_to is None:
             raise DeclarationError("on_expiry='escalate' needs escalate_to=Approval(…)")
-        if self.on_expiry not in ("deny", "fail", "escalate"):
-            raise DeclarationError(f"on_expiry={self.on_expiry!r} is none of deny, fail, escalate")
         if self.on_expiry != "deny" and self.expires_after is None:
             raise DeclarationError(f"on_expiry={self.on_expiry!r} needs expires_after=…")
         if self.escalate_to is not None and self.on_expiry != "escalate":
@@ -126,9 +129,9 @@ class Breaker:
 
     def __post_init__(self) -> None:
         after = seconds(self.reset_after)
-        if type(self.failures) is not int or self.failures < 1:
+        if not whole(self.failures):
             raise DeclarationError(f"failures={self.failures!r} must be a whole number, at least 1")
-        if after is None or not 0 < after <= LONGEST.total_seconds():
+        if not positive(after) or (after or 0.0) > LONGEST.total_seconds():
             raise DeclarationError(f"reset_after={self.reset_after!r} must be a finite time, more than 0 seconds")
 
 
@@ -181,12 +184,9 @@ class ToolPolicy:
     30 s an attempt, repeated for 10 minutes; then the call fails. The result comes by `complete`, not from here."""
 
     def __post_init__(self) -> None:
-        if self.effect not in EFFECTS:
-            raise DeclarationError(f"effect={self.effect!r} is none of {EFFECTS}")
-        if self.on_timeout not in (None, *ON_TIMEOUTS):
-            raise DeclarationError(f"on_timeout={self.on_timeout!r} is none of {ON_TIMEOUTS}")
+        check_fields(self, own=("attempts", "max_result_bytes", "task_queue", *TIMES))
         if self.attempts is not None and not whole(self.attempts):
-            raise DeclarationError(f"attempts={self.attempts!r} must be at least 1")
+            raise DeclarationError(f"attempts={self.attempts!r} must be at least 1, a whole number")
         if self.effect == "unsafe" and (self.attempts or 1) > 1:
             raise DeclarationError(
                 f"attempts={self.attempts!r} needs effect='idempotent' or 'safe': an unsafe tool never runs twice"
@@ -196,14 +196,12 @@ class ToolPolicy:
         self._check_result()
         if self.task_queue is not None:
             check_name(self.task_queue, "task_queue")
-        for name in ("timeout", "heartbeat", "schedule_to_start", "backoff", "cancel_grace", "wait"):
+        for name in TIMES:
             value = seconds(getattr(self, name))
             if value is not None and not (positive(value) and value <= LONGEST.total_seconds()):
                 raise DeclarationError(f"{name}={value!r} must be a finite number of seconds, more than 0")
 
     def _check_result(self) -> None:
-        if self.on_large_result not in ON_LARGE_RESULTS:
-            raise DeclarationError(f"on_large_result={self.on_large_result!r} is none of {ON_LARGE_RESULTS}")
         most = self.max_result_bytes
         if most is not None and not (whole(most, MIN_RESULT) and most <= MAX_STORED):
             raise DeclarationError(f"max_result_bytes={most!r} must be from {MIN_RESULT} to {MAX_STORED}")

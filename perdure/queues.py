@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from perdure.agent import DurableAgent
 from perdure.checks.known import ruled_by, static_tools
@@ -15,6 +16,7 @@ from perdure.errors import DeclarationError
 from perdure.names import check_name
 from perdure.numbers import positive, whole
 from perdure.toolsets.target import runs_elsewhere
+from perdure.typed import check_value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,11 +41,10 @@ class TaskQueue:
                 raise DeclarationError(f"{name}={value!r} must be a finite number, more than 0")
 
 
-def check_queues(queues: Mapping[str, TaskQueue]) -> None:
+def check_queues(queues: Mapping[str, TaskQueue] | None) -> None:
     """Raise `DeclarationError` for what isn't a queue, or can't be its name."""
-    for name, queue in queues.items():
-        if not isinstance(queue, TaskQueue):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise DeclarationError(f"task_queues[{name!r}]={queue!r} isn't a TaskQueue(…)")
+    check_value(queues, Mapping[Any, TaskQueue] | None, "task_queues")
+    for name in queues or {}:
         check_name(name, "task_queues: name")
 
 

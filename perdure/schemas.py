@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import is_dataclass
 from functools import lru_cache
 from typing import Any, cast
 
 from jsonschema.exceptions import SchemaError
 from jsonschema.protocols import Validator
 from jsonschema.validators import validator_for
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
 from pydantic_core import to_json
 from referencing import Registry
@@ -35,11 +36,25 @@ def check_schema(schema: Json, where: str) -> None:
 def check_type(declared: Any, where: str) -> None:
     """Raise `DeclarationError` unless `declared` is a JSON Schema or a type that Pydantic can read JSON as."""
     if isinstance(declared, dict):
-        return check_schema(cast("Json", declared), where)
+        check_schema(cast("Json", declared), where)
+    elif reason := no_type(declared):
+        raise DeclarationError(f"{where}={declared!r} is neither a JSON Schema nor a type: {reason}")
+
+
+def no_type(declared: Any) -> str:
+    """Why it is no type that Pydantic reads; empty = it is one. Pydantic takes text for the name of a type that
+    is to come, an instance of a model for its class, and a dictionary for a schema of its core."""
+    if isinstance(declared, str):
+        return "it is text; give the type itself"
+    if isinstance(declared, dict):
+        return "it is a dictionary; give a type: a model, dataclass or TypedDict"
+    if isinstance(declared, BaseModel) or (is_dataclass(declared) and not isinstance(declared, type)):
+        return f"it is a value; give the type, {type(declared).__name__}"
     try:
         TypeAdapter(declared)
     except (PydanticSchemaGenerationError, PydanticUserError) as error:
-        raise DeclarationError(f"{where} is neither a JSON Schema nor a type: {error}") from None
+        return str(error).splitlines()[0]
+    return ""
 
 
 def problems(declared: Any, value: Any) -> str:

@@ -15,7 +15,7 @@ import perdure
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "perdure"
 ARROWS: dict[str, set[str]] = {
-    "contracts": set(),
+    "contracts": {"errors"},
     "errors": set(),
     "context": set(),
     "workflows": {"contracts", "errors"},
@@ -23,19 +23,20 @@ ARROWS: dict[str, set[str]] = {
     "names": {"errors"},
     "numbers": set(),
     "threads": set(),
-    "policy": {"contracts", "errors", "names", "numbers"},
-    "queues": {"agent", "checks", "errors", "names", "numbers", "toolsets"},
-    "agent": {"contracts", "errors", "numbers", "policy"},
+    "typed": {"errors"},
+    "policy": {"contracts", "errors", "names", "numbers", "typed"},
+    "queues": {"agent", "checks", "errors", "names", "numbers", "toolsets", "typed"},
+    "agent": {"contracts", "errors", "numbers", "policy", "typed"},
     "tokens": {"contracts", "errors"},
     "webhook": {"contracts", "errors"},
     "capabilities": {"contracts", "errors"},
     "listing": {"toolsets"},
     "native": {"capabilities", "listing"},
     "searching": {"agent", "capabilities", "errors", "listing", "native"},
-    "checks": {"agent", "capabilities", "contracts", "errors", "listing", "schemas", "searching", "toolsets"},
-    "toolsets": {"contracts", "errors", "agent", "context", "names", "numbers", "policy", "schemas"},
+    "checks": {"agent", "capabilities", "contracts", "errors", "listing", "schemas", "searching", "toolsets", "typed"},
+    "toolsets": {"contracts", "errors", "agent", "context", "names", "numbers", "policy", "schemas", "typed"},
     "delegates": {"agent", "checks", "contracts", "errors", "toolsets"},
-    "app": {"agent", "checks", "contracts", "delegates", "errors", "queues", "toolsets"},
+    "app": {"agent", "checks", "contracts", "delegates", "errors", "queues", "toolsets", "typed"},
     "activities": {
         *("agent", "app", "capabilities", "checks", "context", "contracts", "errors", "native"),
         *("payloads", "policy", "schemas", "toolsets"),
@@ -43,7 +44,18 @@ ARROWS: dict[str, set[str]] = {
     "payloads": {"contracts", "errors"},
     "converter": {"contracts", "errors", "payloads"},
     "client": {"contracts", "converter", "errors"},
-    "worker": {"activities", "agent", "app", "cli", "contracts", "converter", "errors", "queues", "threads", "workflows"},
+    "worker": {
+        "activities",
+        "agent",
+        "app",
+        "cli",
+        "contracts",
+        "converter",
+        "errors",
+        "queues",
+        "threads",
+        "workflows",
+    },
 }
 """What each part may import of perdure, beside itself. `cli` and `__init__` may import everything, lazily."""
 WORKFLOW_IMPORTS = {"temporalio", "perdure", *sys.stdlib_module_names}

@@ -44,7 +44,7 @@ def test_a_queue_that_nobody_would_serve_is_refused() -> None:
             task_queues={"crm": TaskQueue()},
         )
     wrong: Any = {"crm": 5}
-    with pytest.raises(DeclarationError, match=r"task_queues\['crm'\]=5 isn't a TaskQueue"):
+    with pytest.raises(DeclarationError, match=r"task_queues\['crm'\]=5 must be a TaskQueue"):
         App(agents=[agent], task_queues=wrong)
 
 

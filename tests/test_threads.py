@@ -24,9 +24,9 @@ from perdure.payloads.files import FileStore
 from perdure.threads import LEFT_BEHIND, Threads, give_threads
 from perdure.toolsets.langchain import LangChainToolset
 from perdure.toolsets.openai_agents import OpenAIAgentsToolset
+from tests.deciding import answers
 from tests.harness import working
 from tests.scripts import Script
-from tests.test_approvals import answers
 
 PYTHONS = min(32, (os.cpu_count() or 1) + 4)
 """Threads of the executor that Python gives a loop."""

@@ -25,8 +25,8 @@ from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 from pydantic_core import SchemaValidator, core_schema
 
 from perdure.activities.breaker import Health, health_of
-from perdure.activities.containment import contained
 from perdure.activities.carry import are_numbers_kept
+from perdure.activities.containment import contained
 from perdure.errors import AnswerLost
 from perdure.schemas import problems
 from perdure.toolsets.lost import lost

@@ -10,6 +10,7 @@ from perdure.checks.functions import check_deps
 from perdure.checks.policies import check_policies, check_reader, check_targets
 from perdure.checks.tools import check_tools
 from perdure.errors import DeclarationError
+from perdure.schemas import no_type
 from perdure.searching import check_search
 
 
@@ -36,6 +37,10 @@ def _check_params(durable: DurableAgent, where: str) -> None:
     deps_type = getattr(durable.agent, "deps_type", None)
     if durable.agent.model is None and not durable.models:
         raise DeclarationError(f"{where} has no model: Agent(model, …), or DurableAgent(models={{…}})")
+    if durable.params_type is not None and (reason := no_type(durable.params_type)):
+        raise DeclarationError(
+            f"{where}: params_type={durable.params_type!r} isn't a type that Pydantic reads: {reason}"
+        )
     if durable.deps is not None:
         check_deps(durable.deps, where)
     needs_deps = deps_type not in (None, type(None), object, Any)

@@ -7,6 +7,7 @@ from typing import Any
 
 from perdure.errors import DeclarationError
 from perdure.toolsets.callables import code_of
+from perdure.typed import shown
 
 
 def check_function(what: str, function: Any, arguments: int) -> None:
@@ -19,6 +20,16 @@ def check_function(what: str, function: Any, arguments: int) -> None:
         inspect.signature(function).bind(*([None] * arguments))
     except TypeError as error:
         raise DeclarationError(f"{what}={function!r} can't be called with {arguments} argument(s): {error}") from None
+
+
+def check_resources(resources: Any) -> None:
+    """Raise `DeclarationError` for a function whose `@asynccontextmanager` was forgotten: nothing can be entered."""
+    code = code_of(resources)
+    if inspect.isasyncgenfunction(code) or inspect.iscoroutinefunction(code):
+        raise DeclarationError(
+            f"resources={shown(resources)} returns no async context manager: put @asynccontextmanager before a "
+            "function that yields once"
+        )
 
 
 def check_deps(deps: Any, where: str) -> None:

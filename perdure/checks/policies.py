@@ -55,7 +55,8 @@ def check_targets(durable: DurableAgent, where: str) -> None:
     for name, tool in static_tools(durable)[0].items():
         target = target_of(tool)
         if target is not None:
-            check_policy(target, durable.policy(name), f"{where}: tool {name!r}, policy {durable.rule(name)!r}")
+            rule = f"policy {durable.rule(name)!r}" if durable.rule(name) else "which no policy is for"
+            check_policy(target, durable.policy(name), f"{where}: tool {name!r}, {rule}")
 
 
 def _check_contracts(durable: DurableAgent, pattern: str, tools: dict[str, ToolDefinition], what: str) -> None:

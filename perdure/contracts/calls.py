@@ -8,6 +8,8 @@ from pydantic import field_validator
 
 from perdure.contracts.answered import Fault, Usage
 from perdure.contracts.base import Compact, Json, cut
+from perdure.contracts.declared import Declared
+from perdure.errors import DeclarationError
 
 Effect = Literal["unsafe", "idempotent", "safe"]
 """What it means to run a tool again. `unsafe`: never; `idempotent`: with the same key; `safe`: freely."""
@@ -18,6 +20,9 @@ Action = Literal["run", "approve", "external", "question", "unknown"]
 OutcomeKind = Literal[
     "returned", "retried", "failed", "denied", "expired", "cancelled", "unknown", "needs_approval", "deferred"
 ]
+
+KINDS = ("activity", "workflow", "nexus", "agent", "handoff")
+"""Of targets."""
 
 
 class CallOptions(Compact):
@@ -75,7 +80,7 @@ class AgentTerms(Compact):
     """How deep runs may start each other."""
 
 
-class Target(Compact):
+class Target(Declared, Compact):
     """What runs a call in place of the activity `tool:<name>`: the workflow schedules it under its own type."""
 
     kind: Literal["activity", "workflow", "nexus", "agent", "handoff", "unknown"] = "unknown"
@@ -99,7 +104,14 @@ class Target(Compact):
     @field_validator("kind", mode="before")
     @classmethod
     def _known_kind(cls, value: Any) -> Any:
-        return value if value in ("activity", "workflow", "nexus", "agent", "handoff") else "unknown"
+        return value if value in KINDS else "unknown"
+
+    @classmethod
+    def check_given(cls, given: Json) -> None:
+        """A kind that isn't known is one of a later version where it is read, and a slip where it is declared."""
+        if given.get("kind") not in KINDS:
+            said = f"kind={given['kind']!r} is none of" if "kind" in given else "needs kind=…, one of"
+            raise DeclarationError(f"Target(…): {said} {KINDS}")
 
 
 class PlannedCall(Compact):

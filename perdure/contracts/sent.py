@@ -6,9 +6,10 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from perdure.contracts.base import Json, Recorded, Sent
+from perdure.contracts.declared import Declared
 
 MAX_NAME = 200
 MAX_REASON = 10_000
@@ -16,7 +17,7 @@ MAX_TOKEN = 8_000
 """Characters of what people send: a name or key, a reason, a token."""
 
 
-class Limits(BaseModel):
+class Limits(Declared):
     """What a run may use, all its turns together; fields that begin with `turn_` are for each turn. `None` = no limit.
 
     See `docs/budgets.md`."""

@@ -20,6 +20,7 @@ from perdure.names import check_name
 from perdure.toolsets.json_types import closed
 from perdure.toolsets.signature import fields_of, of_function, of_model
 from perdure.toolsets.target import metadata_of
+from perdure.typed import check_arguments, shown
 
 MAX_DEPTH = 3
 NO_LETTER = re.compile(r"[^A-Za-z0-9_-]")
@@ -74,7 +75,8 @@ def agent_tool(
     Raises:
         DeclarationError: for whatever is wrong here, and when the `App` is built, for what is wrong about the agent.
     """
-    where = f"agent_tool({agent!r})"
+    where = f"agent_tool({shown(agent)})"
+    check_arguments(agent_tool, locals(), where, own=("max_depth", "task_queue"))
     if type(max_depth) is not int or max_depth < 1:
         raise DeclarationError(f"{where}: max_depth={max_depth!r} must be at least 1, a whole number")
     if task_queue is not None:
@@ -112,7 +114,8 @@ def handoff_tool(
     Raises:
         DeclarationError: as `agent_tool`.
     """
-    where = f"handoff_tool({agent!r})"
+    where = f"handoff_tool({shown(agent)})"
+    check_arguments(handoff_tool, locals(), where)
     terms = _terms(params, inherit, model=model)
     target = Target(kind="handoff", name=agent, agent=terms)
     text = description or f"Hand this conversation over to the agent {agent!r}, who goes on with it."

@@ -22,6 +22,7 @@ from perdure.errors import DeclarationError, ToolContractViolation
 from perdure.schemas import problems
 from perdure.toolsets.json_types import check_readable, closed, lost_in, name_of, schema_of
 from perdure.toolsets.target import metadata_of
+from perdure.typed import check_fields
 
 CONTRACT = "perdure_contract"
 """The key in a tool's metadata under which the version of its contract is."""
@@ -51,6 +52,7 @@ class ToolContract:
     """Whether the model is shown the schema of the result. `None`: as the agent says (`IncludeToolReturnSchemas`)."""
 
     def __post_init__(self) -> None:
+        check_fields(self, own=("input_model",))
         self._check_name()
         if not self.description.strip():
             raise DeclarationError(f"{self._where}: it has no description, so a model can't know what it is for")

@@ -15,6 +15,8 @@ from perdure.contracts import Target
 from perdure.errors import DeclarationError
 from perdure.toolsets.contract import ToolContract
 from perdure.toolsets.handler import Handler, handler_of
+from perdure.toolsets.target import check_target
+from perdure.typed import check_arguments, check_options, check_value
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -36,19 +38,20 @@ class ContractToolset(FunctionToolset[Any]):
     """Tools by contract. Each contract is served once: by a function, by an external system, or by another target.
 
     Args:
-        contracts: those that must be served; an `App` refuses the toolset while one of them isn't. Others may be, too.
+        contracts: those that are served, and no others; an `App` refuses the toolset while one isn't. None: any.
         id: as of every toolset. Wire format: keep it once runs exist.
     """
 
     def __init__(self, contracts: Sequence[ToolContract] = (), *, id: str) -> None:
+        check_arguments(ContractToolset.__init__, locals(), "ContractToolset(…)")
         super().__init__(id=id)
         self.contracts: dict[str, ToolContract] = {}
-        self._promised = [contract.name for contract in contracts]
+        self._promised = list(contracts)
 
     @property
     def unserved(self) -> list[str]:
         """The names of the contracts that nothing serves yet."""
-        return [name for name in self._promised if name not in self.contracts]
+        return [contract.name for contract in self._promised if contract.name not in self.contracts]
 
     @overload
     def handle(self, contract: ToolContract, **options: Unpack[ToolOptions]) -> Callable[[Function], Function]: ...
@@ -63,6 +66,7 @@ class ContractToolset(FunctionToolset[Any]):
         parameter for each of its fields. Its result is checked on the worker: one that breaks the contract ends the run
         with `ToolContractViolation`. Raises `DeclarationError` where function and contract don't agree.
         """
+        self._check(contract, options)
         if function is None:
             return partial(self.handle, contract, **options)
         self._add(contract, _serving(handler_of(contract, function)), options)
@@ -73,6 +77,7 @@ class ContractToolset(FunctionToolset[Any]):
 
         A result that breaks the contract is refused to whoever sent it, and the call goes on waiting.
         """
+        self._check(contract, options)
         schema = contract.output_schema
 
         def wait(ctx: RunContext[Any], /, **args: Any) -> None:
@@ -85,12 +90,30 @@ class ContractToolset(FunctionToolset[Any]):
 
         It gets the arguments as JSON: as one object, or those that `target.positional` names, in that order.
         """
+        self._check(contract, options)
+        check_value(target, Target, f"contract {contract.name!r}: target")
+        check_target(target, f"contract {contract.name!r}: its target")
         if unknown := sorted(set(target.positional) - set(contract.fields)):
             raise DeclarationError(
                 f"contract {contract.name!r}: its target takes {unknown}, which the contract doesn't have. "
                 f"Known arguments: {sorted(contract.fields)}"
             )
         self._add(contract, _never, options, target=target)
+
+    def _check(self, contract: ToolContract, options: ToolOptions) -> None:
+        """Raise `DeclarationError` for a contract that isn't one, or isn't of this toolset, and for its options."""
+        check_value(contract, ToolContract, f"toolset {self.id!r}: contract")
+        if self._promised and contract not in self._promised:
+            raise DeclarationError(
+                f"contract {contract.name!r} is none of those of toolset {self.id!r}: put it into "
+                f"ContractToolset([…]). Its contracts: {[known.name for known in self._promised]}"
+            )
+        known = ToolOptions.__annotations__
+        if unknown := sorted(options.keys() - known.keys()):
+            raise DeclarationError(
+                f"contract {contract.name!r}: options {unknown} are unknown. Known options: {sorted(known)}"
+            )
+        check_options(options, ToolOptions, f"contract {contract.name!r}")
 
     def _add(
         self,
@@ -112,11 +135,6 @@ class ContractToolset(FunctionToolset[Any]):
             tool.function_schema, validator=contract.args_validator, return_schema=contract.output_schema
         )
         tool.include_return_schema = contract.include_return_schema
-        known = ToolOptions.__annotations__
-        if unknown := sorted(options.keys() - known.keys()):
-            raise DeclarationError(
-                f"contract {contract.name!r}: options {unknown} are unknown. Known options: {sorted(known)}"
-            )
         for name, value in options.items():
             setattr(tool, name, value)
         tool.metadata = {**(options.get("metadata") or {}), **contract.metadata(target)}

@@ -11,7 +11,6 @@ from pydantic_ai.tools import Tool, ToolPrepareFunc
 
 from perdure.contracts import Target
 from perdure.errors import DeclarationError
-from perdure.names import check_name
 from perdure.schemas import check_type
 from perdure.toolsets.contract import ToolContract
 from perdure.toolsets.signature import of_function, of_model
@@ -131,13 +130,3 @@ def result(options: Options, where: str) -> Any:
     if declared is not None:
         check_type(declared, f"{where}: output_model")
     return declared
-
-
-def check_names(target: Target, where: str) -> None:
-    """Raise `DeclarationError` for a name that a server doesn't take."""
-    names = {"name": target.name, "task_queue": target.task_queue}
-    if target.kind == "nexus":
-        names = {"name": target.name, "service": target.service, "endpoint": target.endpoint}
-    for what, name in names.items():
-        if name is not None:
-            check_name(name, f"{where}: {what}")

@@ -8,12 +8,13 @@ from pydantic_ai.tools import ToolDefinition
 
 from perdure.contracts import Target
 from perdure.errors import DeclarationError
+from perdure.names import check_name
 from perdure.policy import ToolPolicy
 
 TARGET = "perdure_target"
 """The key in a tool's metadata. The model never sees metadata; wrappers (prefixes, filters) keep it."""
-
-
+SERVED = ("activity", "workflow", "nexus")
+"""The kinds of targets that aren't agents."""
 RESULT = "perdure_result"
 """The key of the type or JSON Schema that its results are checked by. It stays in the worker."""
 
@@ -47,6 +48,23 @@ def served_by(target: Target) -> str:
     return f"{target.kind} {target.name}{queue}"
 
 
+def check_target(target: Target, where: str) -> None:
+    """Raise `DeclarationError` for a target that no contract and no tool can have, or that no server takes."""
+    if target.kind in ("agent", "handoff"):
+        raise DeclarationError(
+            f"{where}: kind={target.kind!r} is what agent_tool(…) and handoff_tool(…) make: Agent(…, tools=[…]). Here it is "
+            f"one of {SERVED}"
+        )
+    names = {"name": target.name, "task_queue": target.task_queue}
+    if target.kind == "nexus":
+        names = {"name": target.name, "service": target.service, "endpoint": target.endpoint}
+    for what, name in names.items():
+        if name is not None:
+            check_name(name, f"{where}: {what}")
+    if target.kind == "nexus" and len(target.positional) > 1:
+        raise DeclarationError(f"{where}: a Nexus operation takes one argument, not {target.positional}")
+
+
 def check_policy(target: Target, policy: ToolPolicy, where: str) -> None:
     """Raise `DeclarationError` for a policy that can't be kept where somebody else runs the calls."""
     if policy.on_large_result != "fail":
@@ -56,6 +74,11 @@ def check_policy(target: Target, policy: ToolPolicy, where: str) -> None:
         )
     if target.kind == "workflow" and policy.schedule_to_start is not None:
         raise DeclarationError(f"{where}: a workflow has no schedule_to_start: use timeout, which is all of its time")
+    if target.kind in ("activity", "workflow") and target.task_queue is None and policy.task_queue is None:
+        raise DeclarationError(
+            f"{where}: the {target.kind} {target.name!r} has no task queue, and would go to that of the run, whose "
+            "workers serve agents alone: give task_queue=…, where it is served, or ToolPolicy(task_queue=…)"
+        )
     if target.kind != "nexus":
         return
     if policy.effect == "unsafe":

@@ -17,7 +17,7 @@ from perdure.names import check_name
 from perdure.toolsets import declared
 from perdure.toolsets.declared import Options
 from perdure.toolsets.signature import shape_of
-from perdure.toolsets.target import metadata_of
+from perdure.toolsets.target import check_target, metadata_of
 
 
 class TemporalTools(FunctionToolset[Any]):
@@ -76,7 +76,7 @@ class TemporalTools(FunctionToolset[Any]):
 
     def _add(self, target: Target, function: Callable[..., Any] | None, options: Options) -> None:
         where = f"TemporalTools({self.id!r}): {target.kind} {target.name!r}"
-        declared.check_names(target, where)
+        check_target(target, where)
         tool = declared.tool(target, function, options, where)
         shape = shape_of(tool, where)
         if target.kind == "nexus" and len(shape.positional) > 1:

@@ -23,6 +23,8 @@ with workflow.unsafe.imports_passed_through():
     from perdure.workflows.remote_results import outcome_of_result
     from perdure.workflows.state import RunState
 
+NO_NAME = "What was planned for this call doesn't say what would run it."
+"""The command would be refused by the server, and the workflow task fail for ever."""
 NOT_KNOWN = "This version of perdure can't do what was planned for this call."
 
 
@@ -32,6 +34,8 @@ class NotMade(Exception):
 
 async def run(state: RunState, call: PlannedCall, target: Target) -> CallOutcome:
     """Make the call and return its outcome. Raises `CancelledError` where it hasn't begun."""
+    if not target.name or (target.kind == "nexus" and not target.service):
+        return told(call, "failed", NOT_KNOWN if target.kind == "unknown" else NO_NAME)
     try:
         match target.kind:
             case "activity":
