@@ -27,14 +27,9 @@ SCHEMA = {
     "required": ["item"],
     "additionalProperties": False,
 }
+pytestmark = pytest.mark.usefixtures("nothing_ran")
 LINES = 40
 """More than a worked example of a source takes."""
-
-
-@pytest.fixture(autouse=True)
-def ran() -> None:
-    """Begins with nothing done."""
-    RAN.clear()
 
 
 def move(**args: Any) -> str:

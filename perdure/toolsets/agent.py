@@ -132,7 +132,9 @@ def _named(verb: str, agent: str) -> str:
 
 def _tool(target: Target, name: str, description: str, input: Any, where: str, more: dict[str, Any]) -> Tool[Any]:
     default = _prompted if target.kind == "agent" else _handed
-    given: Any = closed(input) if isinstance(input, type) and issubclass(input, BaseModel) else input
+    given = input
+    if isinstance(input, type) and issubclass(input, BaseModel):
+        given = closed(input)
     stub = of_function(default, where) if given is None else of_model(given, None, name, where)
     _check_names(target, input, where)
     try:
