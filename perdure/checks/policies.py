@@ -32,7 +32,7 @@ def check_policies(durable: DurableAgent, where: str) -> None:
         if policy.breaker is not None:
             _check_breaker(durable, pattern, tools)
         if complete or pattern in tools:
-            check_kept(durable, ruled_by(durable, pattern, tools), policy, what)
+            check_kept(durable, pattern, ruled_by(durable, pattern, tools), what)
         if policy.result is not None:
             check_type(policy.result, f"{what}: result")
             _check_contracts(durable, pattern, tools, what)
