@@ -123,7 +123,7 @@ def _is_a(value: Any, kind: Any) -> bool:
         return isinstance(value, (int, kind)) and not isinstance(value, bool)
     try:
         return isinstance(value, kind)
-    except TypeError:  # a protocol or TypedDict: nothing is known of its values
+    except TypeError:  # a TypedDict, or a protocol that isn't for this: nothing is known of its values
         return True
 
 
@@ -166,7 +166,8 @@ def shown(value: Any) -> str:
     if inspect.isroutine(value):
         return f"the function {value.__name__}"
     text = repr(value)
-    return text if len(text) <= LONGEST and "\n" not in text else _with_article(type(value).__name__)
+    told = len(text) <= LONGEST and "\n" not in text and " at 0x" not in text
+    return text if told else _with_article(type(value).__name__)
 
 
 def _words(kind: Any) -> str:
@@ -180,7 +181,7 @@ def _words(kind: Any) -> str:
     if origin in (abc.Sequence, abc.Collection, abc.Iterable, list):
         return "a list of names" if args[:1] == (str,) else "a list"
     if origin in (abc.Mapping, dict):
-        return f"a dictionary, names to {_words(args[1])}" if args else "a dictionary"
+        return f"a dictionary, names to {_words(args[1])}" if args and args[1] is not Any else "a dictionary"
     if origin is abc.Callable:
         return "a function"
     if origin is type:
@@ -189,6 +190,8 @@ def _words(kind: Any) -> str:
 
 
 def _class_words(kind: Any) -> str:
+    if getattr(kind, "_is_protocol", False):
+        return f"something with {', '.join(name for name in vars(kind) if not name.startswith('_'))}"
     name = str(getattr(kind, "__name__", kind)).removeprefix("Abstract")
     return _with_article(f"{name}(…)" if _is_ours(kind) else name)
 

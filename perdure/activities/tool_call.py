@@ -97,7 +97,7 @@ async def _within_time(input: ToolInput, here: Place, live: Live, seam: Seam) ->
         return told(call, "unknown", MAY_HAVE_RUN, Fault(type="ToolTimeout", message=message))
     if options.on_timeout == "retry" and activity.info().attempt < options.attempts:
         raise ApplicationError(message, type="ToolTimeout")
-    late = f"The call did not end within {options.timeout:g} seconds."
+    late = f"The call did not end within {options.timeout:g} s."
     if options.effect == "unsafe":
         return told(call, "unknown", f"{late} {MAY_HAVE_RUN}")
     return told(call, "failed", late)

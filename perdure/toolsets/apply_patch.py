@@ -14,7 +14,8 @@ from pydantic_ai.exceptions import ToolFailed
 
 from perdure.context import call_or_none
 from perdure.toolsets.folder import Folder
-from perdure.toolsets.workspace import Root, encoded, folder, text_of, within
+from perdure.toolsets.workspace import Root, check_root, encoded, folder, text_of, within
+from perdure.typed import check_arguments
 
 Operation = Literal["create_file", "update_file", "delete_file"]
 SIGNS = {"+": "-", "-": "+"}
@@ -22,8 +23,8 @@ SIGNS = {"+": "-", "-": "+"}
 
 def patching(root: Root, *, id: str = "apply_patch", gated: bool = True, git: bool = False) -> FunctionToolset[Any]:
     """A toolset of `apply_patch`. `root`, `gated` and `git` mean what they mean to `workspace`."""
-    if not callable(root):
-        Folder(root)
+    check_arguments(patching, locals(), f"patching(id={id!r})", own=("root",))
+    check_root(root)
     tools: FunctionToolset[Any] = FunctionToolset(id=id)
 
     @tools.tool(sequential=True, requires_approval=gated)

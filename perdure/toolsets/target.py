@@ -52,8 +52,8 @@ def check_target(target: Target, where: str) -> None:
     """Raise `DeclarationError` for a target that no contract and no tool can have, or that no server takes."""
     if target.kind in ("agent", "handoff"):
         raise DeclarationError(
-            f"{where}: kind={target.kind!r} is what agent_tool(…) and handoff_tool(…) make: Agent(…, tools=[…]). Here it is "
-            f"one of {SERVED}"
+            f"{where}: kind={target.kind!r} is what agent_tool(…) and handoff_tool(…) make, for Agent(…, tools=[…]). "
+            f"Here it is one of {SERVED}"
         )
     names = {"name": target.name, "task_queue": target.task_queue}
     if target.kind == "nexus":

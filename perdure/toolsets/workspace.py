@@ -21,6 +21,7 @@ from perdure.errors import DeclarationError
 from perdure.numbers import positive, whole
 from perdure.toolsets.folder import Folder
 from perdure.toolsets.paths import FolderError
+from perdure.typed import check_arguments, check_value
 
 Root = str | Path | Callable[[RunContext[Any]], str | Path]
 """A folder, or a function that gives the folder of a run."""
@@ -63,6 +64,7 @@ def workspace(
         max_output: characters of a file, a list, each output of a command.
         env: further variables of commands. Of the worker's own they get `PATH` and the locale; `HOME` is the root.
     """
+    check_arguments(workspace, locals(), f"workspace(id={id!r})", own=("root", "timeout", "max_output"))
     _check(root, timeout, max_output)
     tools: FunctionToolset[Any] = FunctionToolset(id=id)
     _add_readers(tools, root, max_output)
@@ -77,8 +79,16 @@ def _check(root: Root, timeout: float, max_output: int) -> None:
         raise DeclarationError(
             f"timeout={timeout!r} must be finite, more than 0, and max_output={max_output!r} whole, at least 100"
         )
-    if not callable(root):
-        Folder(root)
+    check_root(root)
+
+
+def check_root(root: Root) -> None:
+    """Raise `DeclarationError` for a root that can't be one. Whether it is there only the worker knows that runs the
+    tools; that it is no folder shows where it is."""
+    if callable(root):
+        check_value(root, Callable[[RunContext[Any]], Any], "root")
+    elif (path := Folder(root).root).exists() and not path.is_dir():
+        raise DeclarationError(f"root={root!r} is no folder")
 
 
 def _add_readers(tools: FunctionToolset[Any], root: Root, most: int) -> None:
