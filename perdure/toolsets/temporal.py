@@ -27,7 +27,7 @@ class TemporalTools(NoFunction, FunctionToolset[Any]):
 
     Args:
         id: the toolset's name; wire format, as of any toolset.
-        task_queue: of its activities and workflows, where they name none; `None` = the run's own.
+        task_queue: of its activities and workflows, where neither they nor their policy name one. One is needed.
         more: what a `FunctionToolset` takes for all of its tools.
 
     Raises:
