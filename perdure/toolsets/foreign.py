@@ -101,7 +101,7 @@ def each_of(tools: Iterable[Any], kind: type[Kind], id: str, decorator: str) -> 
 
 def _instead(tool: Any, kind: type[Any], decorator: str) -> str:
     """What to do with what is no tool, as far as it can be guessed."""
-    if isinstance(tool, list | tuple) and all(isinstance(one, kind) for one in cast("Sequence[Any]", tool)):
+    if type(tool) in (list, tuple) and all(isinstance(one, kind) for one in tool):
         return ": it is a list of them, so put a * before it"
     if isinstance(tool, type):
         return f": it is a class; make one, {tool.__name__}(…)" if issubclass(tool, kind) else ""

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any
+from typing import Any, cast
 
 from pydantic_ai import FunctionToolset, RunContext
 from pydantic_ai.exceptions import UserError
@@ -58,8 +58,8 @@ def namespace(toolset: AbstractToolset[Any], *, name: str, description: str, hid
 def namespaces(*parts: Namespace) -> Namespaces:
     """Many namespaces as one toolset. Pydantic AI asks each toolset of an agent four times in a step, each time in a
     task of its own; with twenty of them that is a fifth of a step."""
-    for part in parts:
-        if not isinstance(part, Namespace):  # pyright: ignore[reportUnnecessaryIsInstance]
+    for part in cast("tuple[Any, ...]", parts):
+        if not isinstance(part, Namespace):
             listed = isinstance(part, list | tuple)
             what = "put a * before the list" if listed else "make it one, namespace(toolset, name=…, description=…)"
             raise DeclarationError(f"namespaces(…): {shown(part)} is no namespace: {what}")
