@@ -18,6 +18,7 @@
     ├── ToolContractViolation what serves a tool's contract gave a result that breaks it
     ├── OutputTooLarge        an output, a response or an input is over Temporal's payload limit
     ├── TranscriptTooLarge    the transcript is too large to continue as new with
+    ├── RootMissing           the folder that a tool works in isn't there, on this worker: nothing ran
     ├── ServerUnreachable     what runs a tool, or lists it, can't be reached: nothing ran
     ├── AnswerLost            what runs a tool was lost before it answered: the call may or may not have run
     ├── PayloadStoreError     the payload store can't be read or written, or has lost something
@@ -117,6 +118,12 @@ class OutputTooLarge(PerdureError, ValueError):
 class TranscriptTooLarge(PerdureError, ValueError):
     """What a run has to take with it when it continues as new is too large (1.5 MB, compressed). The run fails; its
     transcript stays readable. Configure a payload store (`PERDURE_PAYLOADS`), or compaction (`compact_above`)."""
+
+
+class RootMissing(PerdureError, FileNotFoundError):
+    """The root folder of a tool (`workspace`, `patching`) isn't there on the worker that runs the call, or may not be
+    opened. Not retried, whatever the tool's effect; the run fails. Mount it there, or let another worker serve the
+    tool: `docs/workspace.md`."""
 
 
 class ServerUnreachable(PerdureError):

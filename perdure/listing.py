@@ -56,7 +56,7 @@ def shown(toolset: AbstractToolset[Any]) -> Shown:
         case CombinedToolset():
             return joined(shown(part) for part in toolset.toolsets)
         case WrapperToolset():
-            inner, (exact, complete) = shown(toolset.wrapped), _kept(toolset)
+            inner, (exact, complete) = shown(toolset.wrapped), kept(toolset)
             change = _changed(toolset)
             rows = [(change(tool), owner) for tool, owner in inner.rows]
             return Shown(rows, inner.exact and exact, inner.complete and complete)
@@ -71,7 +71,7 @@ def joined(parts: Iterable[Shown]) -> Shown:
     return Shown(rows, all(part.exact for part in found), all(part.complete for part in found))
 
 
-def _kept(toolset: WrapperToolset[Any]) -> tuple[bool, bool]:
+def kept(toolset: WrapperToolset[Any]) -> tuple[bool, bool]:
     """Whether what is wrapped is still shown in every run, and nothing else in any."""
     match toolset:
         case (

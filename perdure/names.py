@@ -1,6 +1,9 @@
-"""Names that a Temporal server takes: of task queues, types of activities and workflows, Nexus operations."""
+"""Names that a Temporal server takes: of task queues, types of activities and workflows, Nexus operations; and those of
+tools, that every provider takes."""
 
 from __future__ import annotations
+
+import re
 
 from perdure.errors import DeclarationError
 
@@ -8,6 +11,14 @@ MAX_NAME = 1000
 """Bytes. A server refuses longer ones by failing the workflow task, for ever."""
 RESERVED = ("/_sys/", "__temporal_")
 """What the names of Temporal itself begin with: a server refuses them in the same way."""
+TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+"""What every provider accepts as the name of a tool."""
+
+
+def check_tool_name(name: str, where: str) -> None:
+    """Raise `DeclarationError` for the name of a tool that a provider would refuse; `where` says whose it is."""
+    if not TOOL_NAME.fullmatch(name):
+        raise DeclarationError(f"{where}: the tool name {name!r} is not 1 to 64 of A-Z, a-z, 0-9, _ and -")
 
 
 def check_name(name: object, what: str) -> None:

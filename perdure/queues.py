@@ -6,15 +6,17 @@ The limits are Temporal's. A call that waits for one waits on the server, with n
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from perdure.agent import DurableAgent
 from perdure.checks.known import ruled_by, static_tools
-from perdure.errors import DeclarationError
+from perdure.errors import DeclarationError, RootMissing
 from perdure.names import check_name
 from perdure.numbers import positive, whole
+from perdure.toolsets.folder import ROOT, Folder
 from perdure.toolsets.target import runs_elsewhere
 from perdure.typed import check_value
 
@@ -63,6 +65,25 @@ def check_served(durable: DurableAgent, queues: Collection[str]) -> None:
                 f"which no worker would serve. Declare it: App(task_queues={{{policy.task_queue!r}: TaskQueue(…)}}). "
                 f"Known queues: {sorted(queues)}"
             )
+
+
+def check_roots(agents: Iterable[DurableAgent], queues: Collection[str], runs: bool) -> None:
+    """Raise `DeclarationError` where the root folder of a tool that this worker serves isn't there.
+
+    `queues`: the queues of tools that it serves; `runs`: whether it serves the runs, and the tools without a queue.
+    """
+    for durable in agents:
+        for name, tool in static_tools(durable)[0].items():
+            root, queue = (tool.metadata or {}).get(ROOT), durable.policy(name).task_queue
+            if root is None or (queue not in queues if queue else not runs):
+                continue
+            try:
+                os.close(Folder(root).opened())
+            except RootMissing as error:
+                raise DeclarationError(
+                    f"agent {durable.name!r}: tool {name!r}: {error}. Make it, or give the tool a queue that only a "
+                    "worker with the folder serves: ToolPolicy(task_queue=…), `perdure worker --only` and `--without`"
+                ) from None
 
 
 def served_queues(

@@ -10,7 +10,7 @@ import uuid
 from collections.abc import AsyncGenerator, Callable, Collection
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 from temporalio.client import Client
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
@@ -20,6 +20,7 @@ from perdure.activities.check_edit import CheckEdit
 from perdure.activities.check_endpoint import check_endpoint
 from perdure.activities.check_result import CheckResult
 from perdure.activities.compact import Compact
+from perdure.activities.containment import Containment
 from perdure.activities.model_request import ModelRequests
 from perdure.activities.prepare_run import PrepareRun
 from perdure.activities.runtime import Runtime
@@ -30,7 +31,8 @@ from perdure.activities.verify import Verify
 from perdure.app import App
 from perdure.contracts import TASK_QUEUE
 from perdure.errors import DeclarationError
-from perdure.queues import TaskQueue, served_queues
+from perdure.queues import TaskQueue, check_roots, served_queues
+from perdure.threads import give_threads
 from perdure.workflows.agent import AgentWorkflow
 
 STICKY_TIMEOUT = timedelta(seconds=3)
@@ -50,7 +52,8 @@ def worker(
     max_cached_workflows: int = 1000,
     max_concurrent_activities: int = 200,
 ) -> Worker:
-    """A Temporal worker for a runtime that is open. Use `serving` unless you build the worker's life yourself.
+    """A Temporal worker for a runtime that is open. Use `serving` unless you build the worker's life yourself; the
+    loop's threads (`perdure.threads.give_threads`) are then yours to give too.
 
     It runs workflows without Temporal's sandbox, which would load this package anew from disk for every run: a package
     that was changed or moved meanwhile would break every new run of a worker that is fine. No code of users runs in the
@@ -111,6 +114,7 @@ def tool_worker(
 def _common(grace: timedelta) -> dict[str, Any]:
     return {
         "graceful_shutdown_timeout": grace,
+        "interceptors": [Containment()],
         "max_heartbeat_throttle_interval": HEARTBEAT_THROTTLE,
         "default_heartbeat_throttle_interval": HEARTBEAT_THROTTLE,
     }
@@ -132,11 +136,13 @@ async def serving(
 
     Beside `task_queue` a worker of its own serves each queue of `App(task_queues=…)`, in this process: `without` leaves
     some out, and with `only` nothing but the tools of those queues is served, no runs and no model requests. Yields the
-    worker of the runs, or with `only` the first.
+    worker of the runs, or with `only` the first. The loop gets threads for as many calls as may run (`give_threads`).
 
-    `client` must use `perdure.converter.data_converter()`. Raises `DeclarationError` for queues that aren't declared.
+    `client` must use `perdure.converter.data_converter()`. Raises `DeclarationError` for queues that aren't declared,
+    and for a root folder of a tool that isn't there.
     """
     queues = served_queues(app.task_queues, task_queue, only, without)
+    check_roots(app.agents.values(), queues, runs=not only)
     async with Runtime(app) as runtime:
         built = [
             tool_worker(client, runtime, name, queue, grace=grace, max_concurrent_activities=max_concurrent_activities)
@@ -155,6 +161,7 @@ async def serving(
         if runtime.holds_sessions:
             runtime.queue = f"{task_queue}@{uuid.uuid4().hex[:12]}"
             built.append(tool_worker(client, runtime, runtime.queue, TaskQueue(), grace=grace))
+        give_threads(sum(cast("dict[str, int]", one.config())["max_concurrent_activities"] for one in built))
         async with _all_of(built):
             yield built[0]
 
@@ -175,13 +182,18 @@ def load_app(target: str) -> App:
     """The `App` that `module:attribute` names. Raises `DeclarationError`, saying what is there instead."""
     module_name, _, attribute = target.partition(":")
     if not module_name or not attribute:
-        raise DeclarationError(f"{target!r} is not of the form module:attribute, as in acme.agents:app")
+        raise DeclarationError(f"{target!r} is not of the form module:attribute, as in weather:app")
     if module_name.endswith(".py") or "/" in module_name:
         dotted = ".".join(part for part in module_name.removesuffix(".py").split("/") if part not in ("", "."))
         raise DeclarationError(f"{module_name!r} is a file, not a module: did you mean {dotted}:{attribute}?")
     sys.path.insert(0, os.getcwd())
     try:
         module = importlib.import_module(module_name)
+    except SystemExit as error:
+        raise DeclarationError(
+            f"the module {module_name!r} called sys.exit({error.code!r}) while it was imported: do that only under "
+            'if __name__ == "__main__"'
+        ) from error
     except ModuleNotFoundError as error:
         if error.name != module_name.split(".")[0] and error.name != module_name:
             raise

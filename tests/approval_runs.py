@@ -12,9 +12,9 @@ from pydantic_ai.messages import ModelResponse, ToolReturnPart
 
 from perdure.contracts import MAY_HAVE_RUN
 from tests.approval_cases import CASES, GATED, RETRIED, Call, Case, Then, Verb
+from tests.deciding import Row, pending
 from tests.harness import Handle, check_run, messages
-from tests.test_approvals import Row, pending
-from tests.test_crashes import Site
+from tests.sites import Site
 
 LONG = timedelta(minutes=5)
 """Execution timeout of runs that outlive several worker processes."""

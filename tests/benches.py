@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Literal
 
+import pytest
 from temporalio.client import Client
 
 from perdure import App
 from perdure.worker import serving
-from tests.harness import Handle, Runs, check_run, until
+from tests.harness import Handle, Runs, check_run
 from tests.sessions import SESSION
 
 Way = Literal["ordinary", "cache 0", "restarts"]
@@ -63,10 +64,7 @@ async def bench(client: Client, make: Callable[[], App], way: Way) -> AsyncGener
         await made.worker.aclose()
 
 
-async def idle(handle: Handle) -> None:
-    """Until the session waits for a message."""
-
-    async def there() -> bool:
-        return (await handle.query("status"))["state"] == "idle"
-
-    await until(there)
+@pytest.fixture(params=WAYS)
+def any_way(request: pytest.FixtureRequest) -> Way:
+    """How the worker of a bench is."""
+    return request.param

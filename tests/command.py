@@ -7,10 +7,13 @@ import os
 import signal
 import socket
 import sys
+import uuid
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from temporalio.client import Client
 
 ROOT = Path(__file__).parent.parent
 SECONDS = 60.0
@@ -87,6 +90,16 @@ async def perdure(*args: str, address: str = "", cwd: Path = ROOT, **env: str) -
     """Run a command to its end."""
     async with running(*args, address=address, cwd=cwd, stdin=asyncio.subprocess.DEVNULL, **env) as command:
         return await command.end()
+
+
+def address_of(client: Client) -> str:
+    """Where the server of a client is."""
+    return client.service_client.config.target_host
+
+
+def new_id() -> str:
+    """An id that no run has."""
+    return f"cli-{uuid.uuid4().hex[:8]}"
 
 
 def free_port() -> int:

@@ -14,9 +14,18 @@ from temporalio.testing import WorkflowEnvironment
 
 from perdure.converter import data_converter
 from perdure.payloads.configured import file_address
+from tests.command import address_of
 from tests.harness import with_store
 
-pytest.register_assert_rewrite("tests.approval_runs")
+pytest.register_assert_rewrite(
+    "tests.approval_runs",
+    "tests.budgets",
+    "tests.deciding",
+    "tests.large_results",
+    "tests.roll_over_scenarios",
+    "tests.rolling",
+    "tests.shop",
+)
 
 FAST = [
     "history.transferProcessorMaxPollRPS=200",
@@ -71,6 +80,12 @@ def client(environment: WorkflowEnvironment) -> Client:
     return environment.client
 
 
+@pytest.fixture
+def address(client: Client) -> str:
+    """Where the server of the tests is."""
+    return address_of(client)
+
+
 @pytest.fixture(scope="session")
 async def rolling_environment() -> AsyncGenerator[WorkflowEnvironment]:
     """A server that suggests to continue as new after 20 events."""
@@ -116,3 +131,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def stored(client: Client, folder: Path) -> Client:
     """A client whose payloads go into `folder`."""
     return with_store(client)
+
+
+@pytest.fixture
+def nothing_ran() -> None:
+    """The foreign tools of a test have done nothing before it."""
+    from tests.foreign import RAN
+
+    RAN.clear()

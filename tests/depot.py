@@ -10,9 +10,7 @@ from temporalio.exceptions import ApplicationError
 
 from perdure import App, DurableAgent, ToolPolicy
 from perdure.toolsets.temporal import TemporalTools
-from tests.harness import Handle
 from tests.scripts import Script
-from tests.test_approvals import answers
 
 
 class Quote(BaseModel):
@@ -44,9 +42,3 @@ def depot(queue: str, script: Script, policies: dict[str, ToolPolicy] | None = N
 
     agent = Agent(script.model, name="depot", toolsets=[tools, own])
     return App(agents=[DurableAgent(agent, policies=policies or {})])
-
-
-async def only(handle: Handle) -> tuple[str, str]:
-    """Outcome and text of the one call of a run."""
-    ((outcome, text),) = (await answers(handle)).values()
-    return outcome, text

@@ -9,9 +9,9 @@ from pydantic_ai.toolsets import AbstractToolset
 from temporalio.client import Client
 
 from perdure import App, DurableAgent, ToolPolicy
+from tests.deciding import answers
 from tests.harness import Handle, working
 from tests.scripts import Script
-from tests.test_approvals import answers
 
 RAN: list[Any] = []
 """What the tools did; each test begins with none."""

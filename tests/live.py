@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
+from typing import Any
 
 from pydantic_ai import Agent
 from pydantic_ai.exceptions import ModelHTTPError
@@ -12,6 +14,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from perdure import App, DurableAgent, ToolPolicy, progress
 from perdure.toolsets.ask_user import ask_user
+from tests.harness import Handle
 from tests.scripts import Script
 
 
@@ -60,3 +63,11 @@ def heard(messages: list[ModelMessage], info: AgentInfo) -> str:
     """A turn of a script: repeats what the user has said last."""
     said = [part.content for message in messages for part in message.parts if part.part_kind == "user-prompt"]
     return f"heard {said[-1]}"
+
+
+async def live(handle: Handle) -> dict[str, Any] | None:
+    """What the open activity of a run says of itself: `attempt` and `text`."""
+    for activity in (await handle.describe()).raw_description.pending_activities:
+        if activity.heartbeat_details.payloads:
+            return json.loads(activity.heartbeat_details.payloads[0].data)
+    return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import signal
 import sys
 from asyncio.subprocess import DEVNULL, Process
@@ -21,6 +20,7 @@ from perdure.converter import data_converter
 from perdure.dev import server_arguments, temporal_binary
 from tests.command import free_port
 from tests.harness import until
+from tests.sites import rows_of
 
 T = TypeVar("T")
 
@@ -97,8 +97,7 @@ class Place:
 
     def rows(self, name: str) -> list[dict[str, Any]]:
         """What truly happened, in every worker process."""
-        path = self.folder / name
-        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        return rows_of(self.folder / name)
 
 
 async def ended(process: Process | None, how: signal.Signals) -> None:

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from pydantic_ai import Agent, FunctionToolset
 from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.messages import (
+    NativeToolSearchCallPart,
+    NativeToolSearchReturnPart,
+)
 from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.native_tools._tool_search import ToolSearchTool
 from pydantic_ai.profiles import ModelProfile
 
 from perdure import App, DurableAgent
@@ -79,3 +85,25 @@ def office(
 def search(*queries: str) -> dict[str, Any]:
     """A call of the search."""
     return {"search_tools": {"queries": list(queries)}}
+
+
+NATIVE = ModelProfile(supported_native_tools=frozenset({ToolSearchTool}), tool_deferral_mode="with_tool_search")
+"""The profile of a model whose provider searches itself, in tools that it was sent with `defer_loading`."""
+
+
+def searched(*names: str, id: str = "s1") -> list[Any]:
+    """A provider's own search, as it stands in its response."""
+    return [
+        NativeToolSearchCallPart(args={"queries": ["refund"]}, tool_call_id=id, provider_name="function"),
+        NativeToolSearchReturnPart(
+            content={"discovered_tools": [{"name": name} for name in names]},
+            tool_call_id=id,
+            timestamp=datetime(2026, 11, 30, tzinfo=UTC),
+            provider_name="function",
+        ),
+    ]
+
+
+def tools(*names: str, id: str = "tools") -> FunctionToolset[Any]:
+    """A toolset of which nothing is run."""
+    return numbered(id, names, [])

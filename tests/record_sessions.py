@@ -8,12 +8,13 @@ from __future__ import annotations
 import asyncio
 
 from tests.conftest import ROLLING, server
+from tests.deciding import pending
+from tests.gate import Gate
 from tests.harness import chain, until, working
 from tests.record_histories import write_history
+from tests.roll_over_scenarios import SCENARIOS
+from tests.rolling import Office
 from tests.sessions import SESSION, closed, send, turn
-from tests.test_approvals import pending
-from tests.test_roll_over import SCENARIOS, Office
-from tests.test_sessions import Gate
 
 
 async def record() -> None:

@@ -12,17 +12,17 @@ from temporalio.client import Client
 
 from perdure import App, DurableAgent, ToolPolicy
 from perdure.toolsets.temporal import TemporalTools
+from tests.carrier import Carrier, carrier, track
 from tests.conftest import server
+from tests.deciding import cancelled
 from tests.depot import Quote
 from tests.harness import working
+from tests.packing import Order as Packed
+from tests.packing import child_of
 from tests.record_histories import write
 from tests.remote import PackOrder, Warehouse, remote
 from tests.scripts import Script
-from tests.test_approvals import cancelled
-from tests.test_temporal_tools import Order, quote_shipping
-from tests.test_temporal_tools_nexus import Carrier, carrier, track
-from tests.test_temporal_tools_workflows import Order as Packed
-from tests.test_temporal_tools_workflows import child_of
+from tests.shipping import Order, quote_shipping
 
 QUEUE = "warehouse"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.deciding import update
 from tests.harness import Handle, chain, until
-from tests.test_approvals import update
 
 SESSION: dict[str, Any] = {"session": {}}
 
@@ -49,3 +49,12 @@ async def user_texts(handle: Handle) -> list[Any]:
     """The messages of the users, as the transcript has them."""
     page = await handle.query("transcript", {})
     return [entry["content"] for entry in page["entries"] if entry["kind"] == "user"]
+
+
+async def idle(handle: Handle) -> None:
+    """Until the session waits for a message."""
+
+    async def there() -> bool:
+        return (await handle.query("status"))["state"] == "idle"
+
+    await until(there)

@@ -12,16 +12,14 @@ from perdure import App, DurableAgent
 from perdure.toolsets.langchain import LangChainToolset
 from perdure.toolsets.openai_agents import OpenAIAgentsToolset
 from perdure.toolsets.smolagents import SmolagentsToolset
+from tests.deciding import answers
 from tests.foreign import ANN
 from tests.harness import working
+from tests.langchain_tools import Shout, ranged, whose
+from tests.langchain_tools import failing as handles
 from tests.scripts import Script
-from tests.test_approvals import answers
-from tests.test_langchain import Shout, whose
-from tests.test_langchain_arguments import failing as handles
-from tests.test_langchain_arguments import ranged
-from tests.test_openai_agents import book
-from tests.test_openai_agents_calls import failing, slow
-from tests.test_smolagents import Counts, Lookup, weather
+from tests.sdk_tools import book, failing, slow
+from tests.smolagents_tools import Counts, Lookup, weather
 
 CALLS: list[ModelResponsePart] = [
     ToolCallPart("weather", {"city": "Oslo"}),

@@ -24,17 +24,13 @@ from perdure.toolsets.openai_agents import OpenAIAgentsToolset
 from perdure.toolsets.smolagents import SmolagentsToolset
 from tests.foreign import ANN, RAN, clerk, told
 from tests.harness import failure_of, working
+from tests.reading import everything
 from tests.scripts import Script
-from tests.test_redaction import everything
+
+pytestmark = pytest.mark.usefixtures("nothing_ran")
 
 SECRET = "sk-SECRET"
 NAMED = ("failed", "The tool failed with ValidationError.")
-
-
-@pytest.fixture(autouse=True)
-def ran() -> None:
-    """Begins with nothing done."""
-    RAN.clear()
 
 
 def fails(key: str) -> str:

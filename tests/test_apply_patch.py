@@ -18,9 +18,9 @@ from perdure import App, DurableAgent, ToolPolicy, current_call
 from perdure.toolsets.apply_patch import _apply, patching  # pyright: ignore[reportPrivateUsage]
 from perdure.toolsets.folder import Folder
 from perdure.toolsets.paths import FolderError
+from tests.deciding import answers, pending, update
 from tests.harness import attempts, working
 from tests.scripts import Script
-from tests.test_approvals import answers, pending, update
 
 BEFORE = "def a():\n    return 1\n\n\ndef b():\n    return 1\n"
 AFTER = "def a():\n    return 1\n\n\ndef b():\n    # two\n    return 2\n"

@@ -22,7 +22,7 @@ from tests.approval_cases import CASES, Call, Verb
 from tests.approval_crash_app import AGENT
 from tests.approval_runs import Run, begun, check_all, named
 from tests.harness import check_run, until
-from tests.test_crashes import Site, stopped
+from tests.sites import Site, stopped
 
 REFUND: Call = ("refund", 1)
 UPDATED = ("a1", "a2", "b1", "c1_both", "quorum")

@@ -16,9 +16,10 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client, WorkflowExecutionStatus
 
 from perdure import App, Approval, DurableAgent, ToolPolicy
+from tests.deciding import pending, refused, update
 from tests.harness import Handle, failure_of, until, working
 from tests.scripts import Script
-from tests.test_approvals import pending, refused, shop, update
+from tests.shop import shop
 
 GATED = ToolPolicy(approval=Approval())
 

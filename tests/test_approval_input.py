@@ -12,9 +12,11 @@ from temporalio.client import Client, WorkflowUpdateFailedError
 from temporalio.service import RPCError
 
 from perdure import Approval
-from tests.harness import Handle, Runs, working
+from tests.deciding import answers, pending, refused, update
+from tests.harness import Runs, working
+from tests.reading import events
 from tests.scripts import Script
-from tests.test_approvals import answers, pending, refused, shop, update
+from tests.shop import shop
 
 VERBS = ("approve", "deny", "complete")
 BAD: dict[str, tuple[list[Any], str]] = {
@@ -36,10 +38,6 @@ BAD: dict[str, tuple[list[Any], str]] = {
 }
 
 
-async def event_kinds(handle: Handle) -> list[int]:
-    return [event.event_type for event in (await handle.fetch_history()).events]
-
-
 @pytest.mark.parametrize("verb", VERBS)
 async def test_arguments_of_any_shape_are_refused_and_the_run_goes_on(client: Client, cache: int, verb: str) -> None:
     ran: list[Any] = []
@@ -51,7 +49,7 @@ async def test_arguments_of_any_shape_are_refused_and_the_run_goes_on(client: Cl
             with pytest.raises(WorkflowUpdateFailedError) as raised:
                 await handle.execute_update(verb, args=args)  # pyright: ignore[reportUnknownMemberType]
             assert named in str(raised.value.cause)
-        assert EventType.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED not in await event_kinds(handle)
+        assert EventType.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED not in await events(handle)
         for args, _ in BAD.values():
             await handle.signal(verb, args=args)
         rejected = (await handle.query("status"))["rejected"]

@@ -8,9 +8,10 @@ from pydantic_ai.messages import ToolCallPart
 from temporalio.client import Client
 
 from perdure import Approval
+from tests.deciding import answers, pending, refused, update
 from tests.harness import until, working
 from tests.scripts import Script
-from tests.test_approvals import answers, pending, refused, shop, update
+from tests.shop import shop
 
 
 async def test_an_old_key_decides_nothing_when_the_provider_uses_an_id_again(client: Client, cache: int) -> None:

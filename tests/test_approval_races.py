@@ -17,9 +17,10 @@ from temporalio.exceptions import ApplicationError
 
 from perdure import Approval
 from perdure.client import PerdureClient, RunClosed
+from tests.deciding import pending, update
 from tests.harness import Handle, until, working
 from tests.scripts import Script
-from tests.test_approvals import pending, shop, update
+from tests.shop import shop
 
 Ran = list[Any]
 

@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 from pydantic_ai import Agent, FunctionToolset
 from pydantic_ai.messages import ToolCallPart
-from pydantic_ai.tools import ToolDefinition
-from pydantic_ai.toolsets import ExternalToolset
 from temporalio.api.common.v1 import Payload
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client, WorkflowUpdateFailedError
@@ -20,11 +18,13 @@ from temporalio.common import RawValue
 from perdure import App, Approval, DurableAgent, ToolPolicy
 from perdure.client import ClientError, PerdureClient
 from perdure.errors import InvalidRequest
+from tests.deciding import answers, pending, refused, update
 from tests.harness import Handle, until, working
+from tests.outside import outside
+from tests.payloads import MB
 from tests.scripts import Script
-from tests.test_approvals import answers, pending, refused, shop, update
+from tests.shop import shop
 
-MB = 1_000_000
 EDIT = Approval(allow_edit=True)
 
 
@@ -36,13 +36,6 @@ def nested(depth: int) -> str:
 def raw(text: str) -> RawValue:
     """JSON as it is, whether or not anything can read it."""
     return RawValue(Payload(metadata={"encoding": b"json/plain"}, data=text.encode()))
-
-
-def outside(script: Script) -> App:
-    """A tool whose result comes from outside."""
-    definition = ToolDefinition(name="outside", parameters_json_schema={"type": "object", "properties": {}})
-    agent = Agent(script.model, name="out", toolsets=[ExternalToolset([definition], id="out")])
-    return App(agents=[DurableAgent(agent, model_attempts=1)])
 
 
 def notes(script: Script, ran: list[Any]) -> App:
@@ -131,7 +124,7 @@ async def test_json_that_is_too_deep_is_refused(client: Client, cache: int, dept
 
 @pytest.mark.parametrize("depth", [10_000, 300])
 async def test_a_result_that_is_too_deep_is_refused(client: Client, depth: int) -> None:
-    async with working(client, outside(Script({"outside": {}}, "done"))) as runs:
+    async with working(client, outside(Script({"outside": {}}, "done"), model_attempts=1)) as runs:
         handle = await runs.start("out", "go")
         (row,) = await pending(handle, 1)
         assert "can't be read" in await refused(
@@ -152,7 +145,7 @@ async def test_large_edited_arguments_and_results_are_carried(client: Client, ca
     assert ran == ["y" * MB]
     assert edited["original_args"] == {"data": 1}
     assert edited["args"]["left_out"].startswith(f"{MB + 11} bytes")
-    async with working(client, outside(Script({"outside": {}}, "done")), cache=cache) as runs:
+    async with working(client, outside(Script({"outside": {}}, "done"), model_attempts=1), cache=cache) as runs:
         handle = await runs.start("out", "go")
         (row,) = await pending(handle, 1)
         await update(handle, "complete", {"call": row["call"], "result": "z" * 1_400_000})
@@ -212,7 +205,7 @@ async def test_edits_of_several_calls_together_never_end_the_run(client: Client)
 
 
 async def test_a_result_that_is_almost_too_deep_doesnt_end_the_run(client: Client) -> None:
-    async with working(client, outside(Script({"outside": {}}, "done")), check=False) as runs:
+    async with working(client, outside(Script({"outside": {}}, "done"), model_attempts=1), check=False) as runs:
         handle = await runs.start("out", "go")
         (row,) = await pending(handle, 1)
         with contextlib.suppress(WorkflowUpdateFailedError):

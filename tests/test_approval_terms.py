@@ -13,9 +13,10 @@ from temporalio.client import Client
 
 from perdure import App, Approval, DeclarationError, DurableAgent, ToolPolicy
 from perdure.client import PerdureClient
+from tests.deciding import answers, cancelled, pending, refused, update
 from tests.harness import Handle, failure_of, until, working
 from tests.scripts import Script
-from tests.test_approvals import answers, cancelled, pending, refused, shop, update
+from tests.shop import shop
 
 
 async def test_a_call_that_ends_the_run_lets_nothing_else_wait_or_begin(client: Client, cache: int) -> None:

@@ -20,9 +20,10 @@ from perdure.cli.exits import one_line_errors
 from perdure.cli.text import printable
 from perdure.client import Refused
 from tests.command import perdure
+from tests.deciding import answers, pending, refused, update
 from tests.harness import Handle, working
 from tests.scripts import Script
-from tests.test_approvals import answers, pending, refused, shop, update
+from tests.shop import shop
 
 CONTROLS = "\x00\x07\x1b[2J\x1b]0;title\x07\x9b31m\x7f\r\n\t\x85"
 BIDI = "\u202eevil\u2066\u200f\u200b\u2028\ufeff"

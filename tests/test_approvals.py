@@ -1,110 +1,19 @@
-"""Calls that wait for a person: cases A, B, C, and the terms of an approval."""
+"""Calls that wait for a person: cases A, B, C, who decides, and edited arguments."""
 
 from __future__ import annotations
 
-import asyncio
-from datetime import timedelta
 from typing import Any
 
 import pytest
-from pydantic_ai import Agent, ApprovalRequired, CallDeferred, FunctionToolset, RunContext
-from pydantic_ai.messages import ToolCallPart, ToolReturnPart
-from pydantic_ai.tools import ToolDefinition
-from pydantic_ai.toolsets import ExternalToolset
-from temporalio.client import Client, WorkflowFailureError, WorkflowUpdateFailedError
-from temporalio.exceptions import ApplicationError
+from pydantic_ai import Agent, FunctionToolset
+from pydantic_ai.messages import ToolCallPart
+from temporalio.client import Client
 
 from perdure import App, Approval, DurableAgent, ToolPolicy
-from tests.command import perdure
-from tests.harness import Handle, activities, messages, until, working
+from tests.deciding import answers, pending, refused, update
+from tests.harness import activities, until, working
 from tests.scripts import Script
-
-Row = dict[str, Any]
-
-
-def shop(script: Script, ran: list[Any], approval: Approval | None = None, **options: Any) -> App:
-    """Plain, gated by policy, gated by Pydantic AI, and gated by itself."""
-    tools = FunctionToolset[None](id="shop")
-
-    @tools.tool_plain
-    def look(n: int) -> str:
-        """Harmless."""
-        ran.append(("look", n))
-        return f"saw {n}"
-
-    @tools.tool
-    def refund(ctx: RunContext[None], n: int, note: str = "none") -> str:
-        """Gated by the policy."""
-        assert ctx.tool_call_approved
-        ran.append(("refund", n))
-        return f"refunded {n}"
-
-    @tools.tool_plain(requires_approval=True)
-    def delete(n: int) -> str:
-        """Gated by Pydantic AI."""
-        ran.append(("delete", n))
-        return f"deleted {n}"
-
-    @tools.tool
-    def asks(ctx: RunContext[None], n: int) -> str:
-        """Asks for itself."""
-        if not ctx.tool_call_approved:
-            raise ApprovalRequired(metadata={"why": "large"})
-        ran.append(("asks", ctx.tool_call_metadata))
-        return f"asked {n}"
-
-    policies = {"refund": ToolPolicy(approval=approval or Approval())}
-    return App(agents=[DurableAgent(Agent(script.model, name="shop", toolsets=[tools]), policies=policies)], **options)
-
-
-async def pending(handle: Handle, count: int) -> list[Row]:
-    """What waits, once `count` calls do. Read twice: a query may be answered by a workflow task that is then given up,
-    and done once more at a later time."""
-    rows: list[Row] = []
-
-    async def there() -> bool:
-        before = list(rows)
-        rows[:] = await handle.query("pending")
-        return len(rows) == count and rows == before
-
-    await until(there, every=0.05)
-    return rows
-
-
-async def answers(handle: Handle) -> dict[str, tuple[str, str]]:
-    """Outcome and text of the answer to each call, by its id."""
-    parts = [part for message in await messages(handle) for part in message.parts]
-    return {
-        part.tool_call_id: (part.outcome, part.model_response_str(wrap_if_error=False))
-        for part in parts
-        if isinstance(part, ToolReturnPart)
-    }
-
-
-async def cancelled(handle: Handle) -> None:
-    """Cancel a run and wait for its end."""
-    await handle.cancel()
-    with pytest.raises(WorkflowFailureError):
-        await handle.result()
-
-
-async def update(handle: Any, verb: str, argument: Any) -> Any:
-    """Send an update, as any client would: once more where the run continues as new just now."""
-    while True:
-        try:
-            return await handle.execute_update(verb, argument)
-        except WorkflowUpdateFailedError as error:
-            if not isinstance(error.cause, ApplicationError) or error.cause.type != "RollingOver":
-                raise
-        await asyncio.sleep(0.02)
-
-
-async def refused(handle: Handle, verb: str, argument: Any) -> str:
-    """The text a person is told."""
-    with pytest.raises(WorkflowUpdateFailedError) as raised:
-        await update(handle, verb, argument)
-    assert isinstance(raised.value.cause, ApplicationError)
-    return f"{raised.value.cause.type}: {raised.value.cause.message}"
+from tests.shop import shop
 
 
 async def test_case_a1_a_harmless_call_runs_while_its_sibling_waits(client: Client, cache: int) -> None:
@@ -292,100 +201,3 @@ async def test_edited_arguments_are_validated_before_they_are_accepted(client: C
     assert edited["args"] == {"n": 7, "note": "none"}
     assert edited["original_args"] == {"n": 1, "note": "none"}
     assert approved["call"] == edited["new_call"] != row["call"]
-
-
-async def test_expiry_is_told_apart_from_a_denial(client: Client, cache: int) -> None:
-    ran: list[Any] = []
-    script = Script({"refund": {"n": 1}}, "done")
-    approval = Approval(expires_after=timedelta(seconds=1))
-    async with working(client, shop(script, ran, approval), cache=cache) as runs:
-        handle = await runs.start("shop", "go")
-        result = await handle.result()
-        (_, text) = (await answers(handle))["c0.0"]
-        assert "nobody answered" in text
-    assert not ran
-    assert [row["event"] for row in result["audit"]] == ["asked", "expired"]
-
-
-async def test_expiry_escalates_and_then_fails_the_run(client: Client) -> None:
-    script = Script({"refund": {"n": 1}}, "done")
-    last = Approval(approvers=["boss"], expires_after=timedelta(seconds=1), on_expiry="fail")
-    approval = Approval(approvers=["ann"], expires_after=timedelta(seconds=0.5), on_expiry="escalate", escalate_to=last)
-    async with working(client, shop(script, [], approval)) as runs:
-        handle = await runs.start("shop", "go")
-
-        async def escalated() -> bool:
-            return [row["approvers"] for row in await handle.query("pending")] == [["boss"]]
-
-        await until(escalated)
-        failure = await runs.failure("shop", "again")
-        assert failure.type == "ApprovalExpired"
-
-
-async def test_cancel_while_something_waits_answers_the_call(client: Client, cache: int) -> None:
-    ran: list[Any] = []
-    script = Script({"refund": {"n": 1}}, "never")
-    async with working(client, shop(script, ran), cache=cache) as runs:
-        handle = await runs.start("shop", "go")
-        (row,) = await pending(handle, 1)
-        await handle.cancel()
-        with pytest.raises(Exception, match="Workflow execution failed"):
-            await handle.result()
-        assert (await handle.query("status"))["state"] == "done"
-        assert row["call"]
-    assert not ran
-
-
-async def test_a_result_from_outside(client: Client, cache: int) -> None:
-    definition = ToolDefinition(name="outside", parameters_json_schema={"type": "object", "properties": {}})
-    script = Script({"outside": {}}, "done")
-    agent = Agent(script.model, name="out", toolsets=[ExternalToolset([definition], id="out")])
-    async with working(client, App(agents=[agent]), cache=cache) as runs:
-        handle = await runs.start("out", "go")
-        (row,) = await pending(handle, 1)
-        assert row["kind"] == "external"
-        assert "use complete" in await refused(handle, "approve", {"call": row["call"]})
-        assert "one of them" in await refused(handle, "complete", {"call": row["call"], "result": 1, "error": "x"})
-        await update(handle, "complete", {"call": row["call"], "result": {"a": [1, 2]}})
-        assert (await handle.result())["output"] == "done"
-        assert await answers(handle) == {"c0.0": ("success", '{"a":[1,2]}')}
-
-
-async def test_a_tool_that_defers_itself_waits_for_its_result(client: Client) -> None:
-    def later() -> str:
-        """Started here, done elsewhere."""
-        raise CallDeferred(metadata={"job": 7})
-
-    script = Script({"later": {}}, "done")
-    async with working(client, App(agents=[Agent(script.model, name="later", tools=[later])])) as runs:
-        handle = await runs.start("later", "go")
-        (row,) = await pending(handle, 1)
-        assert (row["kind"], row["metadata"]) == ("external", {"job": 7})
-        await update(handle, "complete", {"call": row["call"], "error": "the job failed"})
-        await handle.result()
-        assert await answers(handle) == {"c0.0": ("failed", "the job failed")}
-
-
-async def test_the_command_line_decides(client: Client) -> None:
-    ran: list[Any] = []
-    script = Script([ToolCallPart("refund", {"n": 1}), ToolCallPart("delete", {"n": 2})], "done")
-    address = client.service_client.config.target_host
-    async with working(client, shop(script, ran)) as runs:
-        handle = await runs.start("shop", "go")
-        one, two = await pending(handle, 2)
-        listed = (await perdure("inbox", address=address)).out
-        assert one["call"] in listed
-        assert two["call"] in listed
-        done = await perdure("approve", handle.id, one["call"], "--by", "ann", address=address)
-        assert (done.code, done.out.strip()) == (
-            0,
-            f'approved {one["call"]}: refund {{"n": 1, "note": "none"}} runs now',
-        )
-        again = await perdure("approve", handle.id, one["call"], address=address)
-        assert (again.code, "AlreadyDecided" in again.err) == (1, True)
-        done = await perdure("deny", handle.id, two["call"], "--reason", "no", address=address)
-        assert done.code == 0
-        await handle.result()
-        late = await perdure("deny", handle.id, two["call"], address=address)
-        assert (late.code, "has ended" in late.err) == (1, True)
-    assert ran == [("refund", 1)]

@@ -21,21 +21,12 @@ from perdure import App, Breaker, DeclarationError, DurableAgent, ToolPolicy
 from perdure.activities.breaker import Circuits
 from perdure.activities.runtime import Runtime
 from perdure.worker import worker
+from tests.clocks import Clock
+from tests.deciding import answers, cancelled, told
 from tests.harness import Handle, Runs, activities, attempts, check_run, until
 from tests.scripts import Script
-from tests.test_approvals import answers, cancelled
 
 GONE = "The tool 'fetch' is not available for now, since calls of it have failed: this one was not made."
-
-
-@dataclass
-class Clock:
-    """A monotonic clock that is moved by hand."""
-
-    now: float = 100.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @dataclass
@@ -74,29 +65,22 @@ class Shop:
                     await check_run(handle)
 
 
-async def told(runs: Runs) -> tuple[str, str]:
-    """A run with one call: its outcome."""
-    handle = await runs.start("shop", "go")
-    assert (await handle.result())["output"] == "done"
-    return (await answers(handle))["c0.0"]
-
-
 async def test_p_12_opens_after_failures_in_a_row_and_closes_by_a_trial(client: Client, cache: int) -> None:
     shop = Shop(ToolPolicy(breaker=Breaker(failures=2, reset_after=60)))
     shop.does = [OSError(), "well", OSError(), OSError(), OSError(), "well", OSError()]
     failed = ("failed", "The tool failed with OSError.")
     async with shop.open(client, cache) as runs:
-        assert [await told(runs) for _ in range(4)] == [failed, ("success", "here"), failed, failed]
-        assert await told(runs) == ("failed", GONE)
+        assert [await told(runs, "shop") for _ in range(4)] == [failed, ("success", "here"), failed, failed]
+        assert await told(runs, "shop") == ("failed", GONE)
         shop.clock.now += 59
-        assert await told(runs) == ("failed", GONE)
+        assert await told(runs, "shop") == ("failed", GONE)
         assert shop.ran == 4
         shop.clock.now += 1
-        assert await told(runs) == failed, "the trial"
-        assert await told(runs) == ("failed", GONE)
+        assert await told(runs, "shop") == failed, "the trial"
+        assert await told(runs, "shop") == ("failed", GONE)
         shop.clock.now += 60
-        assert await told(runs) == ("success", "here"), "the second trial closes it"
-        assert await told(runs) == failed
+        assert await told(runs, "shop") == ("success", "here"), "the second trial closes it"
+        assert await told(runs, "shop") == failed
     assert shop.ran == 7
 
 
@@ -113,7 +97,7 @@ async def test_p_12_a_call_that_is_repeated_ends_when_it_meets_an_open_breaker(c
             f"{GONE} An earlier attempt of this call failed, and may have had an effect.",
         )
         assert await attempts(handle) == [1, 3, 1]
-        assert await told(runs) == ("failed", GONE)
+        assert await told(runs, "shop") == ("failed", GONE)
     assert shop.ran == 2
 
 
@@ -121,14 +105,14 @@ async def test_p_12_only_one_trial_is_made_at_once(client: Client, cache: int) -
     trial = asyncio.Event()
     shop = Shop(ToolPolicy(breaker=Breaker(failures=1, reset_after=60)), [OSError(), trial, "well"])
     async with shop.open(client, cache) as runs:
-        await told(runs)
+        await told(runs, "shop")
         shop.clock.now += 60
         handle = await runs.start("shop", "go")
         await until(lambda: shop.ran == 2)
-        assert await told(runs) == ("failed", GONE)
+        assert await told(runs, "shop") == ("failed", GONE)
         trial.set()
         assert (await handle.result())["output"] == "done"
-        assert await told(runs) == ("success", "here")
+        assert await told(runs, "shop") == ("success", "here")
     assert shop.ran == 3
 
 
@@ -139,11 +123,11 @@ async def test_p_12_a_timeout_is_a_failure_and_a_cancel_is_none(client: Client, 
         handle = await runs.start("shop", "go")
         await until(lambda: shop.ran == 1)
         await cancelled(handle)
-        outcome, text = await told(runs)
+        outcome, text = await told(runs, "shop")
         assert (outcome, text) == ("failed", "The call did not end within 5 s.")
-        assert await told(runs) == ("failed", GONE)
+        assert await told(runs, "shop") == ("failed", GONE)
         shop.clock.now += 60
-        assert await told(runs) == ("success", "here")
+        assert await told(runs, "shop") == ("success", "here")
     assert shop.ran == 3
 
 

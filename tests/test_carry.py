@@ -24,10 +24,10 @@ from perdure.activities.cache import digest_after
 from perdure.contracts import Mark, Packed, TranscriptQuery, canonical
 from perdure.workflows.log import BLOCK, Log, unpacked
 from perdure.workflows.transcript import Transcript
+from tests.deciding import pending, update
 from tests.harness import Handle, chain, failure_of, with_store, working
 from tests.scripts import Script, answer
 from tests.sessions import SESSION, closed, turn
-from tests.test_approvals import pending, update
 
 LONG = timedelta(minutes=4)
 """Without a cache each workflow task replays megabytes."""

@@ -1,4 +1,4 @@
-"""Cases B and C of approvals that need more than the shop of `tests.test_approvals`: what a decision is used for."""
+"""Cases B and C of approvals that need more than `tests.shop`: what a decision is used for."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from temporalio.client import Client
 
 from perdure import App, Approval, DurableAgent, ToolPolicy, current_call
 from perdure.client import PerdureClient, RunClosed
+from tests.deciding import answers, pending, update
 from tests.harness import activities, attempts, until, working
 from tests.scripts import Script
-from tests.test_approvals import answers, pending, shop, update
+from tests.shop import shop
 
 Attempt = tuple[int, str]
 """What the gated tool appends when it truly runs: its attempt and its idempotency key."""

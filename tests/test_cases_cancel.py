@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import random
 import threading
 from collections.abc import AsyncIterator
@@ -14,22 +13,14 @@ from pydantic_ai import Agent
 from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
-from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError
+from temporalio.client import Client
 from temporalio.exceptions import CancelledError
 
 from perdure import App, DurableAgent, ToolPolicy, progress
+from tests.deciding import cancelled_soon
 from tests.harness import Handle, messages, until, working
+from tests.live import live
 from tests.scripts import Script
-
-
-async def cancelled(handle: Handle, seconds: float = 5) -> None:
-    """Cancel a run; it must end so, and soon."""
-    await handle.cancel()
-    async with asyncio.timeout(seconds):
-        with pytest.raises(WorkflowFailureError) as caught:
-            await handle.result()
-    assert isinstance(caught.value.cause, CancelledError), caught.value.cause
-    assert (await handle.describe()).status == WorkflowExecutionStatus.CANCELED
 
 
 async def last_outcomes(handle: Handle) -> list[str]:
@@ -54,7 +45,7 @@ async def test_case_k1_cancelled_during_a_model_request(client: Client, cache: i
     async with working(client, App(agents=[Agent(FunctionModel(ask), name="slow")]), cache=cache) as runs:
         handle = await runs.start("slow", "go")
         await asyncio.wait_for(asked.wait(), 20)
-        await cancelled(handle)
+        await cancelled_soon(handle)
         assert (await handle.query("status"))["state"] == "done"
 
 
@@ -77,7 +68,7 @@ async def test_case_k1_cancelled_during_a_tool(client: Client, cache: int, effec
     async with working(client, app, cache=cache) as runs:
         handle = await runs.start("works", "go")
         await asyncio.wait_for(begun.wait(), 20)
-        await cancelled(handle)
+        await cancelled_soon(handle)
         (kind,) = await last_outcomes(handle)
     told = "returned" if absorbs else "cancelled"
     honest = {told, "unknown"} if effect == "unsafe" else {told, "cancelled"}
@@ -112,7 +103,7 @@ async def test_case_k1_a_tool_that_ignores_the_cancel_is_given_up(
         try:
             handle = await runs.start("works", "go")
             await until(begun.is_set)
-            await cancelled(handle)
+            await cancelled_soon(handle)
             assert await last_outcomes(handle) == [outcome]
         finally:
             release.set()
@@ -126,7 +117,7 @@ async def test_case_k1_cancelled_before_any_worker_has_seen_the_run(client: Clie
     app = App(agents=[Agent(Script("done").model, name="first")])
     async with working(client, app, cache=cache, task_queue=runs.task_queue) as again:
         again.handles.append(handle)
-        await cancelled(handle)
+        await cancelled_soon(handle)
 
 
 async def test_case_k1_calls_that_wait_for_a_slot_never_begin(client: Client, cache: int) -> None:
@@ -142,7 +133,7 @@ async def test_case_k1_calls_that_wait_for_a_slot_never_begin(client: Client, ca
     async with working(client, app, cache=cache) as runs:
         handle = await runs.start("works", "go")
         await until(lambda: len(begun) == 2)
-        await cancelled(handle)
+        await cancelled_soon(handle)
         answers = [part for part in (await messages(handle))[-1].parts if isinstance(part, ToolReturnPart)]
         assert ["never began" in part.model_response_str() for part in answers] == [False] * 2 + [True] * 4
     assert sorted(begun) == [0, 1]
@@ -169,14 +160,6 @@ async def test_case_k1_cancelled_after_twenty_random_delays(client: Client, cach
             assert result.exception() is None or isinstance(cause, CancelledError), outcome
             ended.append("canceled" if result.exception() else "completed")
     assert ended.count("canceled") >= 10
-
-
-async def live(handle: Handle) -> dict[str, Any] | None:
-    """What the open activity of a run says of itself: `attempt` and `text`."""
-    for activity in (await handle.describe()).raw_description.pending_activities:
-        if activity.heartbeat_details.payloads:
-            return json.loads(activity.heartbeat_details.payloads[0].data)
-    return None
 
 
 async def test_case_m1_a_reader_never_shows_the_text_of_a_failed_attempt(client: Client, cache: int) -> None:

@@ -8,18 +8,15 @@ from typing import Any
 import pytest
 from pydantic_ai import Agent, ModelRetry, RunContext
 from pydantic_ai.exceptions import ModelHTTPError, ToolFailed
-from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from temporalio.client import Client
 from temporalio.exceptions import ApplicationError
 
 from perdure import App, DurableAgent, ToolPolicy, current_call
 from tests.harness import activities, attempts, messages, working
+from tests.reading import returns
 from tests.scripts import Script
-
-
-def parts_of(conversation: list[ModelMessage]) -> list[ToolReturnPart]:
-    return [part for message in conversation for part in message.parts if isinstance(part, ToolReturnPart)]
 
 
 @pytest.mark.parametrize("effect", ["unsafe", "idempotent", "safe"])
@@ -64,7 +61,7 @@ async def test_case_e2_a_sibling_still_ends_and_is_recorded(client: Client, cach
         handle = await runs.start("shop", "go")
         with pytest.raises(Exception, match="Workflow execution failed"):
             await handle.result()
-        told = {part.tool_name: part.outcome for part in parts_of(await messages(handle))}
+        told = {part.tool_name: part.outcome for part in returns(await messages(handle))}
     assert told == {"charge": "failed", "note": "success"}
     assert sorted(ran) == ["charge", "note"]
 
@@ -88,7 +85,7 @@ async def test_case_h1_a_retry_is_told_to_the_model_and_not_repeated_by_temporal
         assert await activities(handle) == ["model_request", "tool:fetch"] * 2 + ["model_request"]
     assert ran == ["missing", "home"]
     assert len(script.requests) == 3
-    (part,) = parts_of(script.requests[1])
+    (part,) = returns(script.requests[1])
     assert "404: no such page" in part.model_response_str()
     assert part.outcome == "retried"
 
@@ -107,7 +104,7 @@ async def test_case_h1_whatever_a_tool_raises_crosses_as_data(client: Client, ca
         assert (await handle.result())["output"] == "done"
         assert await attempts(handle) == [1, 1, 1]
     assert ran == ["fetch"]
-    (part,) = parts_of(script.requests[1])
+    (part,) = returns(script.requests[1])
     assert part.outcome != "success"
     assert "secret" not in part.model_response_str()
 
@@ -207,5 +204,5 @@ async def test_case_j1_a_tools_own_attempts_are_what_its_policy_says(client: Cli
         await runs.run("net", "go")
     assert [attempt for attempt, _ in ran] == [1, 2, 3]
     assert len({key for _, key in ran}) == 1
-    (part,) = parts_of(script.requests[1])
+    (part,) = returns(script.requests[1])
     assert (part.outcome, part.content) == ("failed", "The tool failed with ConnectionError.")

@@ -14,23 +14,14 @@ from pydantic_ai.usage import RequestUsage
 from temporalio.client import Client
 
 from perdure import App, DurableAgent, Limits
+from tests.budgets import counter, steps
 from tests.harness import failure_of, working
 from tests.scripts import Script
 
 
-def counter(ran: list[int], limits: Limits, calls: int = 1, steps: int = 5) -> App:
-    def count(number: int) -> int:
-        ran.append(number)
-        return number
-
-    turns = [[ToolCallPart("count", {"number": step * 10 + n}) for n in range(calls)] for step in range(steps)]
-    script = Script(*turns, "done")  # pyright: ignore[reportArgumentType]
-    return App(agents=[DurableAgent(Agent(script.model, name="counts", tools=[count]), limits=limits)])
-
-
 async def test_requests(client: Client, cache: int) -> None:
     ran: list[int] = []
-    async with working(client, counter(ran, Limits(requests=3)), cache=cache) as runs:
+    async with working(client, counter(ran, steps(5), limits=Limits(requests=3)), cache=cache) as runs:
         failure = await runs.failure("counts", "go")
     assert (failure.type, ran) == ("LimitExceeded", [0, 10, 20])
     assert "3 model requests" in failure.message
@@ -38,7 +29,7 @@ async def test_requests(client: Client, cache: int) -> None:
 
 async def test_a_run_may_lower_a_limit_and_not_raise_it(client: Client, cache: int) -> None:
     ran: list[int] = []
-    async with working(client, counter(ran, Limits(requests=3)), cache=cache) as runs:
+    async with working(client, counter(ran, steps(5), limits=Limits(requests=3)), cache=cache) as runs:
         lowered = await runs.failure("counts", "go", limits={"requests": 1})
         raised = await runs.failure("counts", "go", limits={"requests": 4})
     assert (lowered.type, raised.type, ran) == ("LimitExceeded", "InvalidRequest", [0])
@@ -47,7 +38,7 @@ async def test_a_run_may_lower_a_limit_and_not_raise_it(client: Client, cache: i
 
 async def test_tool_calls_of_a_step_that_would_go_over_dont_run_at_all(client: Client, cache: int) -> None:
     ran: list[int] = []
-    async with working(client, counter(ran, Limits(tool_calls=3), calls=2), cache=cache) as runs:
+    async with working(client, counter(ran, steps(5, calls=2), limits=Limits(tool_calls=3)), cache=cache) as runs:
         failure = await runs.failure("counts", "go")
     assert (failure.type, sorted(ran)) == ("LimitExceeded", [0, 1])
     assert "limit is 3" in failure.message
@@ -55,7 +46,7 @@ async def test_tool_calls_of_a_step_that_would_go_over_dont_run_at_all(client: C
 
 async def test_tool_calls_reached_exactly_are_allowed(client: Client, cache: int) -> None:
     ran: list[int] = []
-    async with working(client, counter(ran, Limits(tool_calls=4), calls=2, steps=2), cache=cache) as runs:
+    async with working(client, counter(ran, steps(2, calls=2), limits=Limits(tool_calls=4)), cache=cache) as runs:
         assert (await runs.run("counts", "go"))["usage"]["tool_calls"] == 4
 
 

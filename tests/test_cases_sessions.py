@@ -17,20 +17,16 @@ from temporalio.client import Client
 from perdure import App, DurableAgent, Limits
 from perdure.client import PerdureClient
 from perdure.workflows.waiting import SUPERSEDED
-from tests.benches import WAYS, Way, bench, idle
+from tests.benches import Way, any_way, bench
+from tests.deciding import answers, pending, update
 from tests.harness import Handle, chain, until
+from tests.live import live
+from tests.rolling import events, pushed, run_ids
 from tests.scripts import Script
-from tests.sessions import closed, send, turn, user_texts
-from tests.test_approvals import answers, pending, shop, update
-from tests.test_cases_cancel import live
-from tests.test_roll_over import pushed, run_ids
-from tests.test_roll_over_races import events
+from tests.sessions import closed, idle, send, turn, user_texts
+from tests.shop import shop
 
-
-@pytest.fixture(params=WAYS)
-def way(request: pytest.FixtureRequest) -> Way:
-    """How the worker is."""
-    return request.param
+way = any_way
 
 
 @pytest.mark.parametrize("allowed", [True, False])

@@ -10,20 +10,15 @@ from typing import Any
 import pytest
 from temporalio.client import Client, WorkflowFailureError
 
-from tests.benches import WAYS, Bench, Way, bench, idle
+from tests.benches import Bench, Way, any_way, bench
+from tests.deciding import answers, cancelled_soon, pending
+from tests.gate import Gate
 from tests.harness import Handle, until
 from tests.scripts import Script
-from tests.sessions import send
-from tests.test_approvals import answers, pending, shop
-from tests.test_cases_cancel import cancelled
-from tests.test_sessions import Gate
+from tests.sessions import idle, send
+from tests.shop import shop
 
-
-@pytest.fixture(params=WAYS)
-def way(request: pytest.FixtureRequest) -> Way:
-    """How the worker is."""
-    return request.param
-
+way = any_way
 
 MOMENTS = (
     "idle",
@@ -47,7 +42,7 @@ async def test_case_k1_a_session_is_cancelled_at_any_moment(
         for _ in range(4 if moment == "random" else 2):
             handle = await here.start("shop", None if moment == "idle" else "go")
             await MOMENT[moment](here, handle, rng)
-            await cancelled(handle, seconds=20)
+            await cancelled_soon(handle, seconds=20)
             status = await handle.query("status")
             assert (status["state"], status["pending"], status["open_calls"]) == ("done", [], [])
     assert [one for one in ran if one[0] == "refund"] == []
@@ -107,7 +102,7 @@ async def test_case_k1_a_cancel_while_an_interrupt_is_being_carried_out(client: 
         await asyncio.gather(
             handle.signal("interrupt", {"by": "ann"}), handle.signal("send", {"content": "next", "id": "next"})
         )
-        await cancelled(handle, seconds=20)
+        await cancelled_soon(handle, seconds=20)
         assert gate.ran == ["began 1"], "the call that waited didn't run"
         assert set(await answers(handle)) == {"w1", "r2"}
         assert row["tool"] == "refund"

@@ -5,20 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from pydantic_ai import Agent, ModelRetry
-from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client
 
 from perdure import App, DurableAgent
 from tests.harness import Handle, messages, working
+from tests.reading import returns
 from tests.scripts import Script
 
 TOO_LARGE = "x" * 1_600_000
-
-
-def answers(conversation: list[ModelMessage]) -> list[ToolReturnPart]:
-    return [part for message in conversation for part in message.parts if isinstance(part, ToolReturnPart)]
 
 
 async def test_too_large_a_prompt_is_an_invalid_request_that_names_the_sizes(client: Client, cache: int) -> None:
@@ -64,7 +61,7 @@ async def test_too_large_a_tool_result_is_told_to_the_model(client: Client, cach
     script = Script({"fetch": {}}, "done")
     async with working(client, App(agents=[Agent(script.model, name="reads", tools=[fetch])]), cache=cache) as runs:
         assert (await runs.run("reads", "go"))["output"] == "done"
-    (part,) = answers(script.requests[1])
+    (part,) = returns(script.requests[1])
     assert part.outcome == "failed"
     assert "1500000" in part.model_response_str()
     assert ran == ["fetch"]
@@ -105,7 +102,7 @@ async def test_large_results_of_many_steps_are_fetched_and_not_sent(client: Clie
     script = Script(*[{"fetch": {"number": number}} for number in range(3)], "done")
     async with working(client, App(agents=[Agent(script.model, name="reads", tools=[fetch])]), cache=cache) as runs:
         assert (await runs.run("reads", "go"))["output"] == "done"
-    assert [str(part.content)[0] for part in answers(script.requests[-1])] == ["0", "1", "2"]
+    assert [str(part.content)[0] for part in returns(script.requests[-1])] == ["0", "1", "2"]
 
 
 async def parallel(client: Client, cache: int, argument: int, result: int) -> tuple[Script, list[int], Handle]:
@@ -122,7 +119,7 @@ async def parallel(client: Client, cache: int, argument: int, result: int) -> tu
     async with working(client, app, cache=cache) as runs:
         handle = await runs.start("many", "go")
         await handle.result()
-        parts = answers(await messages(handle))
+        parts = returns(await messages(handle))
     assert [part.outcome for part in parts] == ["success"] * 25
     return script, ran, handle
 
@@ -158,7 +155,7 @@ async def test_a_large_response_is_not_sent_along_with_each_of_its_calls(client:
     async with working(client, app, cache=cache) as runs:
         handle = await runs.start("many", "p" * 100_000)
         assert (await handle.result())["output"] == "done"
-        assert len(answers(await messages(handle))) == 25
+        assert len(returns(await messages(handle))) == 25
         scheduled = EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED
         sent = [e.ByteSize() for e in (await handle.fetch_history()).events if e.event_type == scheduled]
         assert sum(sent) < 1_000_000
@@ -173,4 +170,4 @@ async def test_many_calls_with_arguments_near_the_limit_of_a_step(client: Client
 async def test_many_large_results_at_once(client: Client, cache: int) -> None:
     script, ran, _ = await parallel(client, cache, argument=10, result=190_000)
     assert sorted(ran) == list(range(25))
-    assert [len(str(part.content)) for part in answers(script.requests[1])] == [190_000] * 25
+    assert [len(str(part.content)) for part in returns(script.requests[1])] == [190_000] * 25

@@ -10,12 +10,13 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import BaseModel, Field
 from pydantic_ai import Agent
-from pydantic_ai.messages import BinaryContent, ModelMessage, ModelRequest, ToolReturnPart
+from pydantic_ai.messages import BinaryContent, ModelMessage
 from pydantic_ai.settings import ModelSettings
 from temporalio.client import Client
 
 from perdure import App, DurableAgent
 from tests.harness import Runs, failure_of, messages, working
+from tests.reading import returns
 from tests.scripts import Script
 
 
@@ -91,16 +92,6 @@ TYPED: dict[str, tuple[Any, dict[str, Any]]] = {
     "optional": (optional, {"first": None, "second": {"sku": "b"}}),
     "union": (union, {"pets": [{"kind": "dog", "name": "Rex"}, {"kind": "cat", "lives": 9}]}),
 }
-
-
-def returns(conversation: Sequence[ModelMessage]) -> list[ToolReturnPart]:
-    return [
-        part
-        for message in conversation
-        if isinstance(message, ModelRequest)
-        for part in message.parts
-        if isinstance(part, ToolReturnPart)
-    ]
 
 
 @pytest.mark.parametrize("name", list(TYPED))

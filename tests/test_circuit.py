@@ -10,7 +10,7 @@ from temporalio.exceptions import ApplicationError
 from perdure import Breaker
 from perdure.activities.breaker import Circuit, Circuits, Health, health_of
 from perdure.errors import AnswerLost, ServerUnreachable, ToolContractViolation
-from tests.test_breaker import Clock
+from tests.clocks import Clock
 
 
 def test_p_12_what_a_call_says_that_began_before_a_change_does_not_count() -> None:

@@ -16,9 +16,10 @@ from perdure import Approval
 from perdure.tokens import SignedTokens
 from tests.command import free_port, listens, perdure
 from tests.conftest import server_arguments, temporal_binary
+from tests.deciding import pending
 from tests.harness import until, working
 from tests.scripts import Script
-from tests.test_approvals import pending, shop
+from tests.shop import shop
 
 
 async def test_a_person_makes_a_key_and_decides_with_it(client: Client, tmp_path: Path) -> None:
@@ -98,3 +99,28 @@ async def test_wrong_usage_is_one_line(args: list[str], why: str) -> None:
     done = await perdure(*args)
     assert done.code == 2
     assert why in done.err
+
+
+async def test_the_command_line_decides(client: Client) -> None:
+    ran: list[Any] = []
+    script = Script([ToolCallPart("refund", {"n": 1}), ToolCallPart("delete", {"n": 2})], "done")
+    address = client.service_client.config.target_host
+    async with working(client, shop(script, ran)) as runs:
+        handle = await runs.start("shop", "go")
+        one, two = await pending(handle, 2)
+        listed = (await perdure("inbox", address=address)).out
+        assert one["call"] in listed
+        assert two["call"] in listed
+        done = await perdure("approve", handle.id, one["call"], "--by", "ann", address=address)
+        assert (done.code, done.out.strip()) == (
+            0,
+            f'approved {one["call"]}: refund {{"n": 1, "note": "none"}} runs now',
+        )
+        again = await perdure("approve", handle.id, one["call"], address=address)
+        assert (again.code, "AlreadyDecided" in again.err) == (1, True)
+        done = await perdure("deny", handle.id, two["call"], "--reason", "no", address=address)
+        assert done.code == 0
+        await handle.result()
+        late = await perdure("deny", handle.id, two["call"], address=address)
+        assert (late.code, "has ended" in late.err) == (1, True)
+    assert ran == [("refund", 1)]

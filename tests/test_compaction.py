@@ -21,9 +21,9 @@ from perdure import App, Approval, DurableAgent, ToolPolicy
 from perdure.activities.transcript import Conversation
 from perdure.errors import DeclarationError
 from tests.compacting import PER_MESSAGE, Summarizer, app, check_requests, counting, entries_of, summaries
+from tests.deciding import pending
 from tests.harness import activities, working
 from tests.scripts import Script
-from tests.test_approvals import pending
 
 
 async def test_older_messages_are_summarised_above_the_tokens(client: Client, cache: int) -> None:

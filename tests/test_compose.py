@@ -1,4 +1,4 @@
-"""The Compose file, the Dockerfile and what they name: all that can be checked with no Docker engine."""
+"""The Compose file and what it names: all that can be checked with no Docker engine."""
 
 import asyncio
 import json
@@ -6,91 +6,30 @@ import os
 import re
 import shutil
 import sys
-from fnmatch import fnmatch
-from pathlib import Path, PurePosixPath
-from typing import Any
+from pathlib import Path
 
 import pytest
 import yaml
 from jsonschema import Draft202012Validator
-from pydantic import BaseModel
 from temporalio import workflow
 from temporalio.client import Client
 from temporalio.testing import WorkflowEnvironment
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
-ROOT = Path(__file__).parents[1]
-COMPOSE = ROOT / "docker-compose.yml"
-DOCKERFILE = (ROOT / "Dockerfile").read_text()
+from tests.command import ROOT
+from tests.compose_file import COMPOSE, PROJECT, SECRET, SERVICES, Service
+
 HEALTH = ROOT / "deploy" / "worker_health.py"
 
 PINNED = re.compile(r"[a-z0-9./_-]+:\d+\.\d+[a-zA-Z0-9._-]*")
 """A tag that names a version at least down to its minor part."""
-SECRET = re.compile(r"(?i)password|passwd|pwd|secret|token|api_?key|private_?key|credential")
+
 FROM_OUTSIDE = re.compile(r"\$\{[A-Z][A-Z0-9_]*:\?[^}]+\}")
 """A value that must come from the environment: Compose stops with the message if it is absent or empty."""
 
-
-class Dependency(BaseModel):
-    condition: str
-
-
-class Check(BaseModel):
-    test: list[str]
-
-
-class Service(BaseModel):
-    image: str
-    build: str | None = None
-    command: list[str] = []
-    depends_on: dict[str, Dependency] = {}
-    environment: dict[str, str] = {}
-    healthcheck: Check | None = None
-    ports: list[str] = []
-    privileged: bool = False
-    restart: str = "no"
-    volumes: list[str] = []
-
-
-class Source(BaseModel):
-    file: str
-
-
-class Project(BaseModel):
-    services: dict[str, Service]
-    configs: dict[str, Source]
-    volumes: dict[str, Any]
-
-
-PROJECT = Project.model_validate(yaml.safe_load(COMPOSE.read_text()))
-SERVICES = PROJECT.services
 DEPENDENCIES = [(name, on, d.condition) for name, service in SERVICES.items() for on, d in service.depends_on.items()]
 
 each_service = pytest.mark.parametrize("service", SERVICES.values(), ids=SERVICES.keys())
-
-
-def _instructions(name: str) -> list[str]:
-    """The arguments of each `name` instruction of the Dockerfile, continued lines joined."""
-    joined = DOCKERFILE.replace("\\\n", " ")
-    return [line.split(maxsplit=1)[1] for line in joined.splitlines() if line.startswith(f"{name} ")]
-
-
-def _copied() -> list[str]:
-    return [source for arguments in _instructions("COPY") for source in arguments.split()[:-1]]
-
-
-def _sent_to_the_engine(path: str) -> bool:
-    """Whether .dockerignore lets `path` into the build: of the patterns matching it or a parent, the last one wins."""
-    sent = True
-    names = [path, *(str(parent) for parent in PurePosixPath(path).parents)]
-    for line in (ROOT / ".dockerignore").read_text().splitlines():
-        pattern = line.strip().removeprefix("!").removeprefix("**/")
-        if line.strip() and not line.startswith("#"):
-            anywhere = line.removeprefix("!").startswith("**/")
-            parts = [PurePosixPath(name).name for name in names] if anywhere else names
-            if any(fnmatch(part, pattern) for part in parts):
-                sent = line.startswith("!")
-    return sent
 
 
 def test_file_is_valid_by_the_compose_specification() -> None:
@@ -138,10 +77,6 @@ def test_secrets_come_from_outside(service: Service) -> None:
         assert not re.search(r"://[^/\s]+:[^/\s]+@", value), f"{name} holds a password"
 
 
-def test_image_holds_no_secrets() -> None:
-    assert [line for line in _instructions("ENV") + _instructions("ARG") if SECRET.search(line)] == []
-
-
 @each_service
 def test_ports_are_open_to_this_machine_only(service: Service) -> None:
     assert all(port.startswith("127.0.0.1:") for port in service.ports)
@@ -181,42 +116,6 @@ def test_health_check_asks_for_the_queue_of_the_worker() -> None:
     check = SERVICES["worker"].healthcheck
     assert check
     assert check.test == ["CMD", "python", HEALTH.name, TASK_QUEUE]
-
-
-def test_compose_and_image_start_the_same_worker() -> None:
-    (command,) = _instructions("CMD")
-    assert json.loads(command) == SERVICES["worker"].command
-
-
-def test_base_image_is_slim_and_pinned() -> None:
-    (base,) = _instructions("FROM")
-    assert re.fullmatch(r"python:3\.\d+\.\d+-slim-[a-z]+", base)
-
-
-def test_image_does_not_run_as_root() -> None:
-    (user,) = _instructions("USER")
-    uid, _, gid = user.partition(":")
-    assert int(uid) > 0
-    assert int(gid) > 0
-    after = DOCKERFILE.partition("\nUSER ")[2]
-    assert not re.search(r"^(RUN|COPY|ADD) ", after, re.MULTILINE)
-
-
-def test_image_installs_this_checkout_with_the_pinned_versions() -> None:
-    (install,) = [line for line in _instructions("RUN") if "pip install" in line]
-    assert re.search(r"--constraint constraints\.txt '\.\[[a-z,-]+\]'", install)
-    assert {"pyproject.toml", "constraints.txt", "perdure"} <= set(_copied())
-
-
-@pytest.mark.parametrize("path", _copied())
-def test_copied_path_exists_and_is_sent_to_the_engine(path: str) -> None:
-    assert (ROOT / path).exists()
-    assert _sent_to_the_engine(path)
-
-
-@pytest.mark.parametrize("path", [".venv/bin/python", ".git/config", ".env", "support.db", "perdure/__pycache__/x.pyc"])
-def test_path_stays_out_of_the_build(path: str) -> None:
-    assert not _sent_to_the_engine(path)
 
 
 @workflow.defn

@@ -9,38 +9,18 @@ from datetime import date
 from typing import Any
 
 import pytest
-from pydantic import BaseModel, Field
-from pydantic_ai import Agent, RunContext
+from pydantic import BaseModel
+from pydantic_ai import RunContext
 from pydantic_ai.messages import ModelResponsePart, ToolCallPart, ToolReturn
 from temporalio.client import Client
 
-from perdure import App, DurableAgent, ToolPolicy, current_call
+from perdure import current_call
 from perdure.toolsets.contract import ToolContract
 from perdure.toolsets.contract_toolset import ContractToolset
+from tests.deciding import answers, pending, update
 from tests.harness import activities, failure_of, until, working
+from tests.refunds import CALL, REFUND, Order, Refund, shop
 from tests.scripts import Script
-from tests.test_approvals import answers, pending, update
-
-
-class Order(BaseModel):
-    order_id: str = Field(description="The order.", max_length=6)
-    since: date = Field(date(2026, 1, 1), alias="from", description="The first day that counts.")
-    note: str | None = Field(None, description="For whoever reads it.")
-
-
-class Refund(BaseModel):
-    cents: int = Field(ge=0)
-    day: date
-
-
-REFUND = ToolContract("refund", "Refund an order.", Order, Refund, version="1")
-CALL: dict[str, Any] = {"refund": {"order_id": "A-1"}}
-
-
-def shop(script: Script, toolset: ContractToolset, **policy: Any) -> App:
-    """An agent with the tools of one contract toolset."""
-    agent: Any = Agent(script.model, name="shop", toolsets=[toolset], retries=2)
-    return App(agents=[DurableAgent(agent, policies={"refund": ToolPolicy(**policy)} if policy else {})])
 
 
 def served(function: Any) -> ContractToolset:

@@ -11,7 +11,7 @@ from pydantic import AliasPath, BaseModel, Field, RootModel, SecretStr
 from perdure import DeclarationError, ToolPolicy
 from perdure.toolsets.contract import ToolContract
 from perdure.toolsets.contract_toolset import ContractToolset
-from tests.test_tool_checks import Left, Lock, Locked, Small, declared
+from tests.declaring import Left, Lock, Locked, Small, declared
 
 
 def contracted(**options: Any) -> ToolContract:

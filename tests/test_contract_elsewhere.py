@@ -13,10 +13,10 @@ from temporalio.worker import Worker
 
 from perdure.contracts import Target
 from perdure.toolsets.contract_toolset import ContractToolset
+from tests.deciding import answers, pending, refused, update
 from tests.harness import Runs, activities, failure_of, working
+from tests.refunds import CALL, REFUND, shop
 from tests.scripts import Script
-from tests.test_approvals import answers, pending, refused, update
-from tests.test_contract import CALL, REFUND, shop
 
 
 async def test_a_contract_is_served_from_outside(client: Client, cache: int) -> None:

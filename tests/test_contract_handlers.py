@@ -16,23 +16,11 @@ from pydantic_ai.models.test import TestModel
 from perdure import App, DeclarationError
 from perdure.toolsets.contract import ToolContract
 from perdure.toolsets.contract_toolset import ContractToolset
-
-
-class Order(BaseModel):
-    order_id: str
-    count: int = 1
-    note: str | None = None
+from tests.orders import ORDER, Order, Receipt, fields
 
 
 class Named(Order):
     pass
-
-
-class Receipt(BaseModel):
-    cents: int
-
-
-ORDER = ToolContract("order", "Order something.", Order, Receipt, version="2")
 
 
 def serve(function: Any, contract: ToolContract = ORDER) -> ContractToolset:
@@ -81,10 +69,6 @@ def test_s3_02_a_contract_that_nothing_serves_is_refused_by_the_app() -> None:
     app(toolset)
     with pytest.raises(DeclarationError, match="'order' is served already, in toolset 'orders'"):
         toolset.external(ORDER)
-
-
-def fields(order_id: str, count: int, note: str | None) -> Receipt:
-    raise NotImplementedError
 
 
 def keywords(**fields: Any) -> Receipt:

@@ -12,7 +12,7 @@ from perdure import DeclarationError
 from perdure.contracts import Target
 from perdure.toolsets.contract import ToolContract
 from perdure.toolsets.contract_toolset import ContractToolset
-from tests.test_contract_handlers import ORDER, fields
+from tests.orders import ORDER, fields
 
 
 def test_unknown_arguments_are_refused_unless_the_model_says_otherwise() -> None:

@@ -3,17 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import signal
-import sys
 import uuid
-from asyncio.subprocess import Process
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pydantic_ai import Agent
@@ -21,53 +13,10 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client
 
 from perdure import App, DurableAgent, ToolPolicy, current_call
-from tests.harness import TIMEOUT, Handle, activities, check_run, conversation, replay, until, working
+from tests.harness import Handle, activities, check_run, conversation, replay, until, working
 from tests.resets import reset
 from tests.scripts import Script
-
-
-@dataclass
-class Site:
-    """A queue and a folder that workers of one module share."""
-
-    client: Client
-    folder: Path
-    queue: str
-    module: str = "tests.crash_app"
-    agent: str = "crash"
-
-    @asynccontextmanager
-    async def worker(self, grace: float = 30) -> AsyncGenerator[Process]:
-        """A worker process that polls; killed at the end of the block if it is still there."""
-        address = self.client.service_client.config.target_host
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", self.module, address, self.queue, str(self.folder), str(grace)
-        )
-        try:
-            await until(lambda: (self.folder / f"ready-{process.pid}").exists(), seconds=60)
-            yield process
-        finally:
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
-
-    async def start(self, prompt: str, *, timeout: timedelta = TIMEOUT, **request: Any) -> Handle:
-        return await self.client.start_workflow(
-            "AgentWorkflow",
-            {"agent": self.agent, "prompt": prompt, **request},
-            id=f"crash-{uuid.uuid4().hex[:12]}",
-            task_queue=self.queue,
-            execution_timeout=timeout,
-        )
-
-    def rows(self, name: str) -> list[dict[str, Any]]:
-        """What truly happened, in every worker process."""
-        path = self.folder / name
-        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-
-    def release(self) -> None:
-        """Let everything that is held go on."""
-        (self.folder / "go").touch()
+from tests.sites import Site, stopped
 
 
 @pytest.fixture
@@ -79,11 +28,6 @@ async def kinds(handle: Handle) -> list[str]:
     """The kind of each outcome of a run."""
     page = await handle.query("transcript")
     return [row["kind"] for entry in page["entries"] for row in entry.get("outcomes", [])]
-
-
-async def stopped(process: Process, how: signal.Signals) -> None:
-    process.send_signal(how)
-    await asyncio.wait_for(process.wait(), 20)
 
 
 async def test_run_goes_on_after_the_worker_is_killed_during_a_model_request(site: Site) -> None:

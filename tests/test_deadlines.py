@@ -13,11 +13,11 @@ from perdure import App, Approval, DurableAgent, Limits, ToolPolicy
 from perdure.contracts import Carry, RunPlan, RunRequest
 from perdure.workflows.carry import carried, restored
 from perdure.workflows.state import RunState
+from tests.deciding import answers, pending, update
 from tests.harness import failure_of, working
 from tests.scripts import Script
 from tests.sessions import SESSION, answered, closed, send, turn
-from tests.test_approvals import answers, pending, update
-from tests.test_time import DAY, YEARS, skip
+from tests.skipping import DAY, YEARS, skip
 
 
 def gated(*script: Any, hang: bool = False, **options: Any) -> App:

@@ -14,6 +14,8 @@ import pytest
 from tests.command import ROOT, free_port, perdure, running
 
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.M | re.S)
+NAMED = re.compile(r"# (\w+\.py)\n")
+"""The first line of a fence that others of its page need as a file."""
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 LANGUAGES = {"python", "bash", "sh", "text", "json", "yaml", ""}
 
@@ -33,9 +35,17 @@ def test_fences_are_of_known_languages(page: Path) -> None:
 @pytest.mark.parametrize("page", [page for page in PAGES if page.name != "cli.md"], ids=lambda page: page.name)
 async def test_python_fences_run(page: Path, tmp_path: Path) -> None:
     for body in fences(page, "python"):
-        (tmp_path / "fence.py").write_text(body)  # a file, since some libraries read the source of a function
+        name = NAMED.match(body)
+        file = tmp_path / (name[1] if name else "fence.py")  # a file, since some libraries read a function's source
+        file.write_text(body)
+        started = (
+            ["-c", f"import {file.stem}"] if "__main__" in body else [file.name]
+        )  # tests/test_docs_walks.py has it run
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-W", "error", "fence.py", cwd=tmp_path, stderr=asyncio.subprocess.PIPE
+            *(sys.executable, "-W", "error", *started),
+            cwd=tmp_path,
+            stdin=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
         )
         _, error = await process.communicate()
         assert process.returncode == 0, error.decode()
@@ -43,8 +53,8 @@ async def test_python_fences_run(page: Path, tmp_path: Path) -> None:
 
 async def test_the_quick_start_of_the_readme_works(tmp_path: Path) -> None:
     readme = ROOT / "README.md"
-    (agents,) = [body for body in fences(readme, "python") if body.startswith("# agents.py")]
-    (tmp_path / "agents.py").write_text(agents)
+    (weather,) = [body for body in fences(readme, "python") if body.startswith("# weather.py")]
+    (tmp_path / "weather.py").write_text(weather)
     dev, start, temporal, chat = fences(readme, "bash")
     port = str(free_port())
     environment = {
@@ -52,7 +62,7 @@ async def test_the_quick_start_of_the_readme_works(tmp_path: Path) -> None:
         "TEMPORAL_ADDRESS": f"127.0.0.1:{port}",
         "PATH": f"{sysconfig.get_path('scripts')}{os.pathsep}{os.environ['PATH']}",
     }
-    assert dev.strip() == "perdure dev agents:app"
+    assert dev.strip() == "perdure dev weather:app"
     async with running(*dev.split()[1:], "--port", port, "--headless", cwd=tmp_path) as server:
         await server.line("polls")
         for script in (start, temporal, chat):

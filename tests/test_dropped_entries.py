@@ -11,7 +11,7 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from perdure.activities.cache import Transcripts, digest_after
 from perdure.contracts import Mark, Seen, TranscriptPage
-from tests.test_notes import RUN, answered, built, called, compacted
+from tests.transcripts import RUN, answered, built, called, compacted
 
 ENTRIES = [*compacted(RUN), called("d"), answered("d")]
 UPTO = ENTRIES[len(RUN)]["upto"]

@@ -17,9 +17,9 @@ from temporalio.client import Client
 from examples.sources.app import build
 from examples.sources.warehouse import warehouse
 from tests.command import ROOT, free_port, listens
+from tests.deciding import answers, pending, update
 from tests.family import children
 from tests.harness import Handle, Runs, activities, check_run, until, working
-from tests.test_approvals import answers, pending, update
 
 SOURCES = {
     "shelf": "1",

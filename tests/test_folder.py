@@ -11,13 +11,7 @@ import pytest
 
 from perdure.toolsets.folder import MAX_FILE, Folder
 from perdure.toolsets.paths import FolderError
-
-OUTSIDE = b"outside"
-WAYS: list[Callable[[Folder, str], object]] = [
-    lambda files, path: files.read(path),
-    lambda files, path: files.write(path, b"mine"),
-    lambda files, path: files.delete(path),
-]
+from tests.folders import OUTSIDE, WAYS
 
 
 @pytest.fixture

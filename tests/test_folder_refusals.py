@@ -17,7 +17,7 @@ from perdure import DeclarationError
 from perdure.toolsets import folder
 from perdure.toolsets.folder import Folder
 from perdure.toolsets.paths import MAX_PARTS, MAX_PATH, FolderError
-from tests.test_folder import WAYS
+from tests.folders import WAYS
 
 NOBODY = 65534
 

@@ -11,12 +11,13 @@ from temporalio.client import Client
 from perdure import App
 from perdure.client import NoSuchRun, PerdureClient, Progress, RunHandle, connect
 from perdure.contracts import Json
+from tests.deciding import pending, update
 from tests.harness import Handle, working
 from tests.live import Stammer
 from tests.proxy import proxy
 from tests.scripts import Script
 from tests.sessions import SESSION, answered, closed, runs_of
-from tests.test_approvals import pending, shop, update
+from tests.shop import shop
 
 
 class Reader:

@@ -13,9 +13,10 @@ from temporalio.common import SearchAttributeKey
 from perdure import App, Approval, DurableAgent, Limits, ToolPolicy
 from perdure.toolsets.agent import handoff_tool
 from tests.command import perdure
-from tests.harness import Handle, until, working
+from tests.deciding import answers, pending, refused, update
+from tests.harness import working
 from tests.scripts import Script
-from tests.test_approvals import answers, pending, refused, update
+from tests.sessions import answered, idle
 
 
 class Account(BaseModel):
@@ -81,19 +82,6 @@ def billing(script: Script, ran: list[Any], **options: Any) -> DurableAgent:
     return DurableAgent(agent, **options)
 
 
-async def text(handle: Handle, message: str) -> Any:
-    """Send a message to a session, and wait for the answer."""
-    await update(handle, "send", {"content": message, "id": message})
-    view: dict[str, Any] = {}
-
-    async def over() -> bool:
-        view.update(await handle.query("turn", {"message": message}))
-        return bool(view.get("ended"))
-
-    await until(over, every=0.05)
-    return view["output"]["value"]
-
-
 async def test_the_conversation_goes_on_with_the_other_agent(client: Client, cache: int) -> None:
     ran: list[Any] = []
     first = Script([ToolCallPart("look", {"n": 1}), ToolCallPart("transfer_to_billing", {})])
@@ -101,12 +89,8 @@ async def test_the_conversation_goes_on_with_the_other_agent(client: Client, cac
     app = App(agents=[desk(first, ran), billing(second, ran, limits=Limits(requests=9))])
     async with working(client, app, cache=cache) as runs:
         handle = await runs.start("desk", "my bill?", session={}, params={"account": 5}, model="small")
-
-        async def idle() -> bool:
-            return (await handle.query("status"))["state"] == "idle"
-
-        await until(idle, every=0.05)
-        assert await text(handle, "and now?") == "Still 5."
+        await idle(handle)
+        assert await answered(handle, "and now?", id="and now?") == "Still 5."
         status = await handle.query("status")
         assert (status["agent"], status["limits"]["requests"]) == ("billing", 9)
         assert await answers(handle) == {
@@ -184,7 +168,7 @@ async def test_a_gated_handoff_is_kept_while_the_run_continues_as_new(rolling_cl
         (row,) = await pending(handle, 1)
         await update(handle, "approve", {"call": row["call"], "by": "ann"})
         for number in range(5):
-            assert await text(handle, f"again {number}") == "Here."
+            assert await answered(handle, f"again {number}", id=f"again {number}") == "Here."
         status = await handle.query("status")
         assert status["agent"] == "billing"
         await update(handle, "close", {})

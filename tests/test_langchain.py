@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import threading
 from datetime import date
-from typing import Annotated, Any
+from typing import Any
 
 import pytest
 from langchain_core.tools import (
-    BaseTool,
-    InjectedToolArg,
-    InjectedToolCallId,
     StructuredTool,
     Tool,
     tool,
@@ -20,23 +17,14 @@ from pydantic_ai import RunContext
 from pydantic_ai.messages import BinaryContent, ModelResponsePart, ToolCallPart, ToolReturnPart
 from temporalio.client import Client
 
-from perdure import App, ToolPolicy
 from perdure.errors import DeclarationError
 from perdure.toolsets.langchain import LangChainToolset
-from tests.foreign import RAN, clerk, told
+from tests.foreign import RAN, told
 from tests.harness import activities, messages, working
+from tests.langchain_tools import Shout, an_app, lookup, whose
 from tests.scripts import Script
 
-
-@pytest.fixture(autouse=True)
-def ran() -> None:
-    """Begins with nothing done."""
-    RAN.clear()
-
-
-def an_app(script: Script, *tools: BaseTool, inject: Any = None, **policies: ToolPolicy) -> App:
-    """One agent with these tools."""
-    return clerk(script, LangChainToolset(tools, id="chain", inject=inject), **policies)
+pytestmark = pytest.mark.usefixtures("nothing_ran")
 
 
 @tool
@@ -53,31 +41,9 @@ async def fetch(day: date) -> dict[str, Any]:
     return {"day": str(day), "text": "ä"}
 
 
-class Shout(BaseTool):
-    """A class without a schema of its own."""
-
-    name: str = "shout"
-    description: str = "Shouts."
-
-    def _run(self, text: str) -> str:
-        return text.upper()
-
-
-def search(**args: Any) -> dict[str, Any]:
-    """Returns what it got."""
-    return args
-
-
 def backwards(text: str) -> str:
     """Reverses."""
     return text[::-1]
-
-
-lookup = StructuredTool.from_function(
-    search,
-    name="lookup",
-    args_schema={"type": "object", "properties": {"key": {"type": "string"}}, "required": ["key"]},
-)
 
 
 async def test_s3_20_tools_of_every_kind_run_as_activities(client: Client, cache: int) -> None:
@@ -101,12 +67,6 @@ async def test_s3_20_tools_of_every_kind_run_as_activities(client: Client, cache
     assert shown["add"]["required"] == ["left"]
     assert shown["fetch"]["properties"]["day"]["format"] == "date"
     assert shown["single"]["required"] == ["tool_input"]
-
-
-@tool
-def whose(key: str, user: Annotated[str, InjectedToolArg], call_id: Annotated[str, InjectedToolCallId]) -> str:
-    """Whose it is."""
-    return f"{user}'s {key} by {call_id}"
 
 
 async def test_injected_arguments_are_not_the_models_to_give(client: Client, cache: int) -> None:

@@ -6,52 +6,20 @@ from typing import Any
 
 import pytest
 from langchain_core.tools import (
-    BaseTool,
-    StructuredTool,
     ToolException,
 )
-from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic import ValidationError
 from pydantic_ai.messages import ToolCallPart
 from temporalio.client import Client
 
 from perdure import ToolPolicy
 from tests.foreign import RAN, told
 from tests.harness import activities
+from tests.langchain_tools import Shout, an_app, failing, lookup, ranged
+from tests.reading import everything
 from tests.scripts import Script
-from tests.test_langchain import Shout, an_app, lookup
-from tests.test_redaction import everything
 
-
-@pytest.fixture(autouse=True)
-def ran() -> None:
-    """Begins with nothing done."""
-    RAN.clear()
-
-
-class Range(BaseModel):
-    """Arguments with a rule that JSON Schema doesn't know."""
-
-    low: int = Field(ge=0)
-    high: int
-
-    @model_validator(mode="after")
-    def in_order(self) -> Range:
-        """Low first."""
-        if self.low > self.high:
-            raise ValueError("low is above high")
-        return self
-
-
-def ranged(name: str, handle: Any = False) -> BaseTool:
-    """A tool with arguments of `Range`, and words of its own for bad ones."""
-
-    def run(low: int, high: int) -> int:
-        RAN.append((low, high))
-        return high - low
-
-    return StructuredTool.from_function(
-        run, name=name, description="Ranges.", args_schema=Range, handle_validation_error=handle
-    )
+pytestmark = pytest.mark.usefixtures("nothing_ran")
 
 
 def say(error: Any) -> str:
@@ -84,16 +52,6 @@ async def test_bad_arguments_are_asked_for_again_in_the_words_of_the_tool(client
     assert texts[5] == "The arguments are not valid: $.text: 1 is not of type 'string'"
     assert RAN == [(1, 3)]
     assert (await activities(handle)).count("tool:plain") == 1
-
-
-def failing(name: str, error: Exception, handle: Any = False) -> BaseTool:
-    """A tool that raises."""
-
-    def run(key: str) -> str:
-        RAN.append(key)
-        raise error
-
-    return StructuredTool.from_function(run, name=name, description="Fails.", handle_tool_error=handle)
 
 
 def code(error: ToolException) -> str:

@@ -15,17 +15,13 @@ from perdure.errors import DeclarationError
 from perdure.toolsets.langchain import LangChainToolset
 from tests.foreign import ANN, RAN, told
 from tests.harness import activities, failure_of, working
+from tests.langchain_tools import an_app
+from tests.reading import everything
 from tests.scripts import Script
-from tests.test_langchain import an_app
-from tests.test_redaction import everything
+
+pytestmark = pytest.mark.usefixtures("nothing_ran")
 
 SECRET = "sk-SECRET"
-
-
-@pytest.fixture(autouse=True)
-def ran() -> None:
-    """Begins with nothing done."""
-    RAN.clear()
 
 
 class Number(BaseModel):

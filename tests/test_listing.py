@@ -19,7 +19,7 @@ from perdure.cli.contracts import export_of
 from perdure.listing import listed, shown
 from perdure.toolsets.describe import as_python
 from perdure.toolsets.namespace import namespace
-from tests.namespaces import numbered
+from tests.namespaces import tools
 
 PRINT = ToolDefinition(name="print", description="Print.", parameters_json_schema={"type": "object"})
 CONTEXT: RunContext[Any] = RunContext(deps=None, model=TestModel(), usage=RunUsage())
@@ -40,10 +40,6 @@ def renamed(ctx: RunContext[Any], tool: ToolDefinition) -> ToolDefinition:
 
 def preparing() -> FunctionToolset[Any]:
     return FunctionToolset([Tool(lambda: "x", name="look", description="Look.", prepare=renamed)], id="prepared")
-
-
-def tools(*names: str, id: str = "tools") -> FunctionToolset[Any]:
-    return numbered(id, names, [])
 
 
 def agent_of(*toolsets: AbstractToolset[Any], capabilities: list[AbstractCapability[Any]] | None = None) -> Agent[Any]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,18 +17,13 @@ from perdure.cli.declared import describe_agent
 from perdure.contracts import PlannedCall
 from perdure.errors import DeclarationError
 from perdure.toolsets.mcp import MCPServer
+from tests.deciding import answers, pending, update
 from tests.harness import Handle, activities, until, working
-from tests.mcp_servers import Shop, lives, opened
+from tests.mcp_servers import Shop, either_way, lives
 from tests.scripts import Script
 from tests.sessions import SESSION, answered, closed
-from tests.test_approvals import answers, pending, update
 
-
-@pytest.fixture(params=["stdio", "http"])
-async def shop(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator[Shop]:
-    """A server that is there while the test runs."""
-    async with opened(request.param, tmp_path) as started:
-        yield started
+shop = either_way
 
 
 def changes(app: App) -> int:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,18 +15,12 @@ from temporalio.client import Client
 from perdure import App, Approval, DurableAgent, ToolPolicy
 from perdure.toolsets.lost import lost, timed_out
 from perdure.toolsets.mcp import MCPServer
+from tests.deciding import pending, texts, update
 from tests.harness import until, working
-from tests.mcp_servers import Shop, opened
+from tests.mcp_servers import Shop, over_stdio
 from tests.scripts import Script
-from tests.test_approvals import pending, update
-from tests.test_mcp_faults import texts
 
-
-@pytest.fixture
-async def shop(tmp_path: Path) -> AsyncGenerator[Shop]:
-    """A server over stdio: all of its calls go through one connection."""
-    async with opened("stdio", tmp_path) as started:
-        yield started
+shop = over_stdio
 
 
 async def failing_look(ctx: Any, call: Any, name: str, args: dict[str, Any]) -> Any:

@@ -6,7 +6,6 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
@@ -21,23 +20,13 @@ from temporalio.client import Client
 from perdure import App, Approval, DurableAgent, ToolPolicy
 from perdure.contracts import MAY_HAVE_RUN
 from perdure.toolsets.mcp import MCPServer
-from tests.harness import Handle, until, working
-from tests.mcp_servers import Shop, lives, opened
+from tests.deciding import pending, texts, update
+from tests.harness import until, working
+from tests.mcp_servers import Shop, either_way, lives, opened
 from tests.scripts import Script
 from tests.sessions import SESSION, answered, closed
-from tests.test_approvals import answers, pending, update
 
-
-@pytest.fixture(params=["stdio", "http"])
-async def shop(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator[Shop]:
-    """A server that is there while the test runs."""
-    async with opened(request.param, tmp_path) as started:
-        yield started
-
-
-async def texts(handle: Handle) -> list[str]:
-    """What the model is told of each call."""
-    return [text for _, text in (await answers(handle)).values()]
+shop = either_way
 
 
 async def test_s3_19_killed_in_the_middle_of_a_call_the_model_is_told_that_it_may_have_run(
@@ -204,7 +193,8 @@ async def test_s3_19_down_between_two_calls(client: Client, cache: int, shop: Sh
         assert told == ["saw 1", "paid 2", "paid 3"]
         assert shop.ran == ["look 1", "pay 2", "pay 3"]
     else:
-        gone = "The MCP server 'shop' can't be reached (RuntimeError). The call was not run."
+        at = f"at http://127.0.0.1:{shop.port} (Connection refused)"
+        gone = f"The MCP server 'shop' can't be reached {at}. The call was not run."
         assert told == ["saw 1", gone, "paid 3"]
         assert shop.ran == ["look 1", "pay 3"]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,11 +13,11 @@ from perdure.converter import data_converter
 from perdure.errors import DeclarationError
 from perdure.toolsets import mcp_sessions
 from perdure.toolsets.mcp import MCPServer
+from tests.deciding import texts
 from tests.harness import until, working
-from tests.mcp_servers import Shop, lives, opened
+from tests.mcp_servers import Shop, lives, over_stdio
 from tests.scripts import Script
 from tests.sessions import SESSION, answered, closed, runs_of
-from tests.test_mcp_faults import texts
 
 LOST = (
     "The session with the MCP server 'shop' was lost, and with it what earlier calls had set up. A new one is open, in "
@@ -27,11 +25,7 @@ LOST = (
 )
 
 
-@pytest.fixture
-async def shop(tmp_path: Path) -> AsyncGenerator[Shop]:
-    """A server over stdio: what it remembers is its process's."""
-    async with opened("stdio", tmp_path) as started:
-        yield started
+shop = over_stdio
 
 
 async def test_s3_19_the_calls_of_a_run_are_one_session_whichever_workers_there_are(

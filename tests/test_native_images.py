@@ -14,7 +14,7 @@ from temporalio.client import Client
 from perdure import App
 from tests.harness import attempts, working
 from tests.namespaces import Searching
-from tests.test_native_tools import EVERY, PIXEL, app, failed
+from tests.native import EVERY, PIXEL, app, failed
 
 
 async def test_s2_type_10_an_image_is_an_output(client: Client, cache: int) -> None:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from pydantic_ai import Agent, BinaryImage
+from pydantic_ai import Agent
 from pydantic_ai.capabilities import NativeTool, WebSearch
 from pydantic_ai.messages import (
     FilePart,
@@ -25,21 +25,18 @@ from pydantic_ai.native_tools import (
     MCPServerTool,
     WebSearchTool,
 )
-from pydantic_ai.profiles import ModelProfile
 from pydantic_ai.usage import RequestUsage
 from temporalio.client import Client
 
 from perdure import App, DeclarationError, DurableAgent
 from tests.compacting import Summarizer, compacted
-from tests.harness import Runs, activities, attempts, messages, working
-from tests.namespaces import LOCAL, Searching, numbered
+from tests.harness import activities, attempts, messages, working
+from tests.namespaces import LOCAL, Searching
+from tests.native import EVERY, PIXEL, app, failed
 from tests.sessions import runs_of
 
 AT = datetime(2026, 11, 30, tzinfo=UTC)
 MCP = MCPServerTool(id="docs", url="https://example.com/mcp", allowed_tools=["read"])
-PIXEL = BinaryImage(data=b"\x89PNG\r\n\x00\xff", media_type="image/png")
-EVERY = ModelProfile(supports_image_output=True)
-"""The profile of a scripted model has all native tools; image output has to be said."""
 
 
 def native(tool: str, args: Any, content: Any, id: str = "n1") -> list[Any]:
@@ -68,13 +65,6 @@ KINDS: dict[str, tuple[AbstractNativeTool, list[Any]]] = {
         native("code_execution", {"code": "print(1)"}, {"stdout": "1\n", "exit_code": 0}),
     ),
 }
-
-
-def app(script: Searching, *tools: AbstractNativeTool, ran: list[str] | None = None, **durable: Any) -> App:
-    """An agent with native tools and one of its own."""
-    own = numbered("desk", ["look"], [] if ran is None else ran)
-    agent = Agent(script.model, name="office", toolsets=[own], capabilities=[NativeTool(tool) for tool in tools])
-    return App(agents=[DurableAgent(agent, **durable)])
 
 
 def first_response(conversation: list[ModelMessage]) -> ModelResponse:
@@ -203,12 +193,6 @@ async def test_s2_01_what_only_a_request_can_tell_ends_the_run_with_one_attempt(
         assert await attempts(handle) == [1]
     assert failure.type == "UserError"
     assert "['CodeExecutionTool'] not supported by this model" in failure.message
-
-
-async def failed(runs: Runs, agent: str) -> tuple[Any, Any]:
-    """A run that fails, and its failure."""
-    failure = await runs.failure(agent, "go")
-    return runs.handles[-1], failure
 
 
 async def test_s2_type_06_a_tool_of_raw_text_is_a_function_of_one_text(client: Client) -> None:

@@ -19,53 +19,19 @@ from pydantic_ai.messages import (
 )
 
 from perdure.activities.cache import digest_after
-from perdure.activities.note import cover, note
+from perdure.activities.note import cover
 from perdure.activities.parsing import message_bytes
 from perdure.activities.recount import MAX_RESULT, pieces
 from perdure.activities.transcript import Conversation
 from perdure.cli.text import entry_lines
 from perdure.contracts import Json, Mark
 from tests.harness import check_answers
-
-AT = "2026-11-30T10:00:00+00:00"
-START: Json = {"kind": "start", "agent": "a", "at": AT, "params": {"customer": "ada"}, "metadata": {"ticket": 7}}
-
-
-def user(text: str) -> Json:
-    return {"kind": "user", "content": text, "at": AT}
-
-
-def called(*ids: str, tool: str = "look", **more: Any) -> Json:
-    parts = [{"part_kind": "tool-call", "tool_name": tool, "args": {"id": id}, "tool_call_id": id} for id in ids]
-    return {"kind": "response", "response": {"kind": "response", "parts": parts, "timestamp": AT}, **more}
+from tests.transcripts import AT, RUN, START, answered, built, called, compacted, delta, user
 
 
 def said(text: str, **more: Any) -> Json:
     part = {"part_kind": "text", "content": text}
     return {"kind": "response", "response": {"kind": "response", "parts": [part], "timestamp": AT}, **more}
-
-
-def answered(*ids: str, tool: str = "look", reveals: tuple[str, ...] = (), text: str = "seen") -> Json:
-    rows = [{"key": id, "tool_call_id": id, "tool": tool, "kind": "returned", "text": f"{text} {id}"} for id in ids]
-    entry: Json = {"kind": "outcomes", "step": 1, "at": AT, "outcomes": rows}
-    return entry | ({"parts": [delta(*reveals)]} if reveals else {})
-
-
-def delta(*names: str) -> Json:
-    return {"part_kind": "tool-availability-delta", "tools_added": list(names)}
-
-
-def built(entries: list[Json]) -> Conversation:
-    return Conversation().extended(entries)
-
-
-def compacted(entries: list[Json], keep_bytes: int = 0, summary: str = "what was") -> list[Json]:
-    """The entries with a note after them, or as they are where there is nothing to cover."""
-    conversation = built(entries)
-    covered = cover(conversation, keep_bytes)
-    if covered is None:
-        return entries
-    return [*entries, {**note(conversation, covered, summary, "m"), "at": AT, "step": 1}]
 
 
 def without(entries: list[Json], upto: int) -> Conversation:
@@ -85,9 +51,6 @@ def check_sendable(messages: tuple[ModelMessage, ...]) -> None:
     assert all(isinstance(one, ModelRequest) is isinstance(two, ModelResponse) for one, two in pairwise(messages))
     assert isinstance(messages[-1], ModelResponse)
     check_answers(messages[:-1])
-
-
-RUN = [START, user("Look at it."), called("a"), answered("a"), called("b"), answered("b"), called("c"), answered("c")]
 
 
 def test_older_messages_give_way_to_the_summary_and_the_prompt() -> None:

@@ -13,7 +13,6 @@ from agents import Agent as SDKAgent
 from agents import (
     CodeInterpreterTool,
     FunctionTool,
-    RunContextWrapper,
     ToolOutputFileContent,
     ToolOutputImage,
     ToolOutputText,
@@ -24,7 +23,6 @@ from agents import (
 from agents.mcp import MCPServerStdio, MCPUtil
 from agents.tool_context import ToolContext
 from mcp.types import Tool as MCPTool
-from pydantic import BaseModel
 from pydantic_ai.messages import BinaryContent, BinaryImage, ImageUrl, ToolCallPart, ToolReturnPart, UploadedFile
 from temporalio.client import Client
 
@@ -34,33 +32,9 @@ from perdure.toolsets.openai_agents import OpenAIAgentsToolset
 from tests.foreign import RAN, told
 from tests.harness import activities, messages, working
 from tests.scripts import Script
-from tests.test_openai_agents_calls import an_app, gated
+from tests.sdk_tools import Address, an_app, book, gated
 
-
-@pytest.fixture(autouse=True)
-def ran() -> None:
-    """Begins with nothing done."""
-    RAN.clear()
-
-
-class Address(BaseModel):
-    """Where."""
-
-    street: str
-
-
-@function_tool
-async def book(ctx: RunContextWrapper[dict[str, str]], day: date, to: Address, seats: int = 2) -> str:
-    """Books seats.
-
-    Args:
-        day: When.
-        to: Where to.
-        seats: How many.
-    """
-    assert isinstance(ctx, ToolContext)
-    RAN.append((ctx.context["user"], day, to, seats, ctx.tool_name, ctx.tool_call_id, ctx.usage.requests))
-    return f"{seats} seats"
+pytestmark = pytest.mark.usefixtures("nothing_ran")
 
 
 @function_tool(strict_mode=False)

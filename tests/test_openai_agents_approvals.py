@@ -18,17 +18,13 @@ from agents import (
 from pydantic_ai.messages import ToolCallPart
 from temporalio.client import Client
 
+from tests.deciding import answers, pending, update
 from tests.foreign import ANN, RAN
 from tests.harness import working
 from tests.scripts import Script
-from tests.test_approvals import answers, pending, update
-from tests.test_openai_agents_calls import an_app, gated
+from tests.sdk_tools import an_app, gated
 
-
-@pytest.fixture(autouse=True)
-def ran() -> None:
-    """Begins with nothing done."""
-    RAN.clear()
+pytestmark = pytest.mark.usefixtures("nothing_ran")
 
 
 async def large(ctx: RunContextWrapper[Any], args: dict[str, Any], call_id: str) -> bool:

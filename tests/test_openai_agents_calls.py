@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -15,36 +14,15 @@ from agents.tool_context import ToolContext
 from pydantic_ai.messages import ToolCallPart
 from temporalio.client import Client
 
-from perdure import App, ToolPolicy
-from perdure.toolsets.openai_agents import OpenAIAgentsToolset
-from tests.foreign import ANN, RAN, clerk, told
+from perdure import ToolPolicy
+from tests.deciding import answers
+from tests.foreign import ANN, RAN, told
 from tests.harness import activities, failure_of, working
+from tests.reading import everything
 from tests.scripts import Script
-from tests.test_approvals import answers
-from tests.test_redaction import everything
+from tests.sdk_tools import an_app, failing, gated, slow
 
-
-@pytest.fixture(autouse=True)
-def ran() -> None:
-    """Begins with nothing done."""
-    RAN.clear()
-
-
-def an_app(script: Script, *tools: FunctionTool, **policies: ToolPolicy) -> App:
-    """One agent with these tools."""
-    return clerk(script, OpenAIAgentsToolset(tools, id="sdk"), **policies)
-
-
-def slow(name: str, **options: Any) -> FunctionTool:
-    """A tool that doesn't end by itself."""
-
-    async def run() -> str:
-        """Waits until it is cancelled."""
-        RAN.append(name)
-        await asyncio.Event().wait()
-        raise AssertionError
-
-    return function_tool(run, name_override=name, timeout=0.05, **options)
+pytestmark = pytest.mark.usefixtures("nothing_ran")
 
 
 def late(ctx: RunContextWrapper[Any], error: Exception) -> str:
@@ -78,17 +56,6 @@ async def test_s2_21_a_timeout_that_raises_fails_the_run(client: Client, cache: 
     assert sorted(map(str, RAN)) == ["('pay', 1)", "slow"]
 
 
-def failing(name: str, **options: Any) -> FunctionTool:
-    """A tool that raises."""
-
-    def run(key: str) -> str:
-        """Fails."""
-        RAN.append(name)
-        raise ValueError("password hunter2")
-
-    return function_tool(run, name_override=name, **options)
-
-
 async def test_s2_25_faults_are_told_in_the_words_of_the_tool(client: Client, cache: int) -> None:
     """Repeated first, where the policy says that the tool may be."""
     tools = [
@@ -106,17 +73,6 @@ async def test_s2_25_faults_are_told_in_the_words_of_the_tool(client: Client, ca
     ]
     assert sorted(RAN) == ["none", "none", "plain", "plain", "words"]
     assert "hunter2" not in await everything(handle)
-
-
-def gated(name: str, needs: Any, **options: Any) -> FunctionTool:
-    """A tool that needs an approval."""
-
-    def run(cents: int) -> str:
-        """Refunds."""
-        RAN.append((name, cents))
-        return f"refunded {cents}"
-
-    return function_tool(run, name_override=name, needs_approval=needs, **options)
 
 
 async def test_what_is_not_enabled_is_not_shown(client: Client, cache: int) -> None:

@@ -22,6 +22,7 @@ ARROWS: dict[str, set[str]] = {
     "schemas": {"contracts", "errors"},
     "names": {"errors"},
     "numbers": set(),
+    "threads": set(),
     "typed": {"errors"},
     "policy": {"contracts", "errors", "names", "numbers", "typed"},
     "queues": {"agent", "checks", "errors", "names", "numbers", "toolsets", "typed"},
@@ -32,7 +33,10 @@ ARROWS: dict[str, set[str]] = {
     "listing": {"toolsets"},
     "native": {"capabilities", "listing"},
     "searching": {"agent", "capabilities", "errors", "listing", "native"},
-    "checks": {"agent", "capabilities", "contracts", "errors", "listing", "schemas", "searching", "toolsets", "typed"},
+    "checks": {
+        *("agent", "capabilities", "contracts", "errors", "listing", "names", "policy", "schemas", "searching"),
+        *("toolsets", "typed"),
+    },
     "toolsets": {"contracts", "errors", "agent", "context", "names", "numbers", "policy", "schemas", "typed"},
     "delegates": {"agent", "checks", "contracts", "errors", "toolsets"},
     "app": {"agent", "checks", "contracts", "delegates", "errors", "queues", "toolsets", "typed"},
@@ -43,7 +47,18 @@ ARROWS: dict[str, set[str]] = {
     "payloads": {"contracts", "errors"},
     "converter": {"contracts", "errors", "payloads"},
     "client": {"contracts", "converter", "errors"},
-    "worker": {"activities", "agent", "app", "cli", "contracts", "converter", "errors", "queues", "workflows"},
+    "worker": {
+        "activities",
+        "agent",
+        "app",
+        "cli",
+        "contracts",
+        "converter",
+        "errors",
+        "queues",
+        "threads",
+        "workflows",
+    },
 }
 """What each part may import of perdure, beside itself. `cli` and `__init__` may import everything, lazily."""
 WORKFLOW_IMPORTS = {"temporalio", "perdure", *sys.stdlib_module_names}

@@ -20,8 +20,8 @@ from perdure.errors import PayloadStoreError
 from perdure.payloads.configured import payload_store
 from tests.command import free_port, listens, perdure
 from tests.harness import until, with_store, working
+from tests.payloads import LARGE, reader
 from tests.scripts import Script
-from tests.test_payloads import LARGE, reader
 
 
 @pytest.fixture

@@ -6,29 +6,13 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from pydantic_ai import Agent, FunctionToolset
 from pydantic_ai.messages import ModelResponse, ToolCallPart
-from pydantic_ai.models import Model
 from pydantic_ai.models.fallback import FallbackModel
 from temporalio.client import Client
 
-from perdure import App, DurableAgent
 from tests.harness import Runs, attempts, failure_of, messages, working
+from tests.provider import shop
 from tests.simulator import Simulator, broken_args, call, calls, cut_stream, hang, http_error, text
-
-
-def shop(model: Model, ran: list[int] | None = None, **options: Any) -> App:
-    """An app of one agent with one tool."""
-    tools = FunctionToolset[None](id="shop")
-
-    @tools.tool_plain
-    def lookup(id: int) -> str:
-        """Look an order up."""
-        if ran is not None:
-            ran.append(id)
-        return f"order {id} was sent"
-
-    return App(agents=[DurableAgent(Agent(model, name="shop", toolsets=[tools]), **options)])
 
 
 @pytest.mark.parametrize("fault", [http_error(429, retry_after=1), http_error(500), cut_stream(2, text("It was …"))])

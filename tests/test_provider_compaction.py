@@ -13,8 +13,8 @@ from temporalio.client import Client
 from perdure import App, DurableAgent
 from tests.compacting import Summarizer, app, counting
 from tests.harness import activities, messages, working
+from tests.provider import shop
 from tests.simulator import Simulator, call, calls, http_error, text
-from tests.test_provider import shop
 
 
 async def test_openai_takes_a_compacted_conversation(client: Client) -> None:

@@ -10,6 +10,7 @@ from temporalio.client import Client
 
 from perdure import App, DurableAgent, ToolPolicy
 from tests.harness import Handle, Runs, working
+from tests.reading import everything
 from tests.scripts import Script
 
 SECRET = "password=hunter2"
@@ -46,12 +47,6 @@ def agent(place: str) -> DurableAgent:
     effect = "safe" if place == "repeated tool" else "unsafe"
     policies = {"act": ToolPolicy(effect=effect, attempts=2 if effect == "safe" else 1, backoff=0.01)}
     return DurableAgent(made, policies=policies, deps=leaky if place == "deps" else None, model_attempts=1)
-
-
-async def everything(handle: Handle) -> str:
-    """The whole history of a run, as text."""
-    history = await handle.fetch_history()
-    return "\n".join(str(event) for event in history.events)
 
 
 @pytest.mark.parametrize("place", ["tool", "repeated tool", "output function", "instructions", "deps"])

@@ -16,10 +16,10 @@ from temporalio.client import Client, WorkflowHistory
 
 from perdure.contracts import Carry
 from tests.conftest import server
+from tests.deciding import pending, update
 from tests.harness import Handle, chain, check_tasks, replay, working
+from tests.rolling import Office, compared
 from tests.sessions import SESSION, closed, send, turn
-from tests.test_approvals import pending, update
-from tests.test_roll_over import Office, compared
 
 MANY = range(4, 90, int(os.environ.get("PERDURE_ROLL_STEP", "8")))
 """Events after which a server suggests it. With a step of 1 that is every moment there is (`make soak`)."""

@@ -15,11 +15,12 @@ from perdure import App, Approval, Limits
 from perdure.client import PerdureClient, Refused
 from perdure.client.run import RunHandle
 from perdure.contracts import Decided, TurnView
+from tests.deciding import pending, update
 from tests.harness import Handle, Runs, chain, until, working
+from tests.rolling import events, pushed, run_ids
 from tests.scripts import Script
 from tests.sessions import SESSION, closed, send, turn, user_texts
-from tests.test_approvals import pending, shop, update
-from tests.test_roll_over import pushed, run_ids
+from tests.shop import shop
 
 pytestmark = pytest.mark.timeout(240)
 QUORUM = Approval(approvers=[f"p{n}" for n in range(10)], quorum=10)
@@ -138,14 +139,6 @@ async def test_one_of_ten_wins_while_it_rolls_over(rolling_client: Client, cache
                 await run.send("more")
         assert (await closed(handle))["turns"] == 6
         assert len(await chain(handle)) > 3
-
-
-async def events(handle: Handle, before: str) -> None:
-    """Events, until the run has continued as new or there were so many that it must have, were it at rest."""
-    for _ in range(25):
-        await handle.signal("nothing", {})
-        if await run_ids(handle) != before:
-            return
 
 
 async def test_a_session_is_started_once_by_who_sends_to_it_at_once(rolling_client: Client, cache: int) -> None:

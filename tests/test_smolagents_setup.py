@@ -14,18 +14,14 @@ from temporalio.client import Client
 
 from perdure import App, ToolPolicy, current_call
 from perdure.toolsets.smolagents import SmolagentsToolset
+from tests.deciding import answers
 from tests.foreign import ANN, RAN
 from tests.harness import activities, until, working
+from tests.reading import everything
 from tests.scripts import Script
-from tests.test_approvals import answers
-from tests.test_redaction import everything
-from tests.test_smolagents import Lookup, an_app
+from tests.smolagents_tools import Lookup, an_app
 
-
-@pytest.fixture(autouse=True)
-def ran() -> None:
-    """Begins with nothing done."""
-    RAN.clear()
+pytestmark = pytest.mark.usefixtures("nothing_ran")
 
 
 class Held(Lookup):

@@ -7,10 +7,10 @@ from typing import Any
 from pydantic_ai.messages import ToolCallPart
 from temporalio.client import Client
 
+from tests.deciding import answers, pending, refused, update
 from tests.family import children, firm
 from tests.harness import activities, check_run, working
 from tests.scripts import Script
-from tests.test_approvals import answers, pending, refused, update
 
 
 async def test_an_agent_answers_a_call(client: Client, cache: int) -> None:

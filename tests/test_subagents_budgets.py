@@ -13,10 +13,10 @@ from temporalio.client import Client
 from perdure import App, Limits
 from perdure.contracts import Usage
 from perdure.workflows import rooms
+from tests.deciding import answers, pending, refused, update
 from tests.family import boss, children, firm, staff
 from tests.harness import check_run, working
 from tests.scripts import Script
-from tests.test_approvals import answers, pending, refused, update
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from temporalio.client import Client
 
+from tests.deciding import answers
 from tests.family import children
 from tests.harness import check_run, until
-from tests.test_approvals import answers
-from tests.test_crashes import Site, stopped
+from tests.sites import Site, stopped
 
 
 async def test_both_runs_go_on_in_another_worker(client: Client, tmp_path: Path) -> None:

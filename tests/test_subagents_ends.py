@@ -15,10 +15,10 @@ from temporalio.exceptions import ApplicationError
 from perdure import App, DurableAgent, Limits
 from perdure.toolsets.agent import agent_tool
 from tests.command import perdure
+from tests.deciding import answers, cancelled, pending, update
 from tests.family import boss, children, firm, staff
 from tests.harness import check_run, failure_of, until, working
 from tests.scripts import Script
-from tests.test_approvals import answers, cancelled, pending, update
 
 
 async def closed(handle: Any) -> WorkflowExecutionStatus | None:

@@ -12,11 +12,11 @@ from temporalio.client import Client, WorkflowExecutionStatus
 
 from perdure import App
 from perdure.toolsets.agent import agent_tool
+from tests.deciding import answers, pending, update
 from tests.family import boss, children, firm, staff
 from tests.harness import Handle, check_run, replay, until, working
 from tests.resets import reset
 from tests.scripts import Script
-from tests.test_approvals import answers, pending, update
 
 STARTS = "start_child_workflow_execution_initiated_event_attributes"
 

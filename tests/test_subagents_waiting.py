@@ -12,10 +12,10 @@ from perdure.activities.note import cover, note
 from perdure.activities.transcript import Conversation
 from perdure.contracts import Json
 from tests.command import running
+from tests.deciding import pending, update
 from tests.family import children, firm
 from tests.harness import check_run, until, working
 from tests.scripts import Script
-from tests.test_approvals import pending, update
 
 
 async def test_waiting_below_need_not_count(client: Client) -> None:
@@ -81,7 +81,7 @@ async def test_a_chat_names_the_run_in_which_it_is_decided(client: Client) -> No
             handle = client.get_workflow_handle(options[1])
             (row,) = await pending(handle, 1)
             (child,) = await children(client, handle)
-            assert waits == f"waiting   refund waits: perdure approve {child.id} {row['call']}"
+            assert waits == f"waiting   refund waits: perdure approve {child.id} {row['call']} --by NAME"
             await update(child, "approve", {"call": row["call"], "by": "ann"})
             assert (await command.end()).out == "done\n"
 

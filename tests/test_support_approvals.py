@@ -12,8 +12,8 @@ from examples.support.agent import Deps, support
 from examples.support.app import is_large
 from examples.support.store import Store
 from perdure import App, Approval, DurableAgent, ToolPolicy
+from tests.deciding import pending, update
 from tests.harness import working
-from tests.test_approvals import pending, update
 
 
 def gated(folder: Path, approval: Approval) -> App:

@@ -13,19 +13,16 @@ from typing import Any
 import pytest
 from temporalio.client import Client
 
-from tests.command import Command, free_port, perdure, running
+from tests.command import Command, address_of, free_port, perdure, running
+from tests.deciding import pending, update
 from tests.harness import Handle, until, working
 from tests.live import Stammer
 from tests.proxy import proxy
 from tests.scripts import Script
 from tests.sessions import SESSION, answered, closed, runs_of, send
+from tests.shop import shop
+from tests.sites import Site
 from tests.terminal import in_a_terminal
-from tests.test_approvals import pending, shop, update
-from tests.test_crashes import Site
-
-
-def address_of(client: Client) -> str:
-    return client.service_client.config.target_host
 
 
 async def line(command: Command) -> dict[str, Any]:

@@ -4,61 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-import pytest
-from pydantic_ai import Agent, FunctionToolset
+from pydantic_ai import Agent
 from pydantic_ai.messages import ToolCallPart
-from pydantic_ai.tools import ToolDefinition
-from pydantic_ai.toolsets import DynamicToolset, ExternalToolset
 from temporalio import activity
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client
 from temporalio.exceptions import ApplicationError
 
-from perdure import App, DeclarationError, DurableAgent, TaskQueue, ToolPolicy
+from perdure import App, DurableAgent, TaskQueue, ToolPolicy
 from perdure.activities.runtime import Runtime
-from perdure.contracts import Target
-from perdure.toolsets.target import metadata_of
 from perdure.worker import tool_worker
 from tests.command import ROOT, perdure, running
+from tests.crm import Crm
+from tests.deciding import answers, cancelled
 from tests.harness import Handle, failure_of, until, working
+from tests.reading import open_activities
 from tests.scripts import Script
-from tests.test_approvals import answers, cancelled
-
-
-@dataclass
-class Crm:
-    """An agent whose tool notes how many of it run at once, and may be held."""
-
-    calls: int = 1
-    policy: ToolPolicy | None = None
-    limits: TaskQueue = field(default_factory=TaskQueue)
-    options: dict[str, Any] = field(default_factory=dict[str, Any])
-    queue: str = field(default_factory=lambda: f"crm-{uuid.uuid4().hex[:8]}")
-    go: asyncio.Event = field(default_factory=asyncio.Event)
-    running: int = 0
-    most: int = 0
-    ran: list[int] = field(default_factory=list[int])
-
-    async def look_up(self, n: int) -> str:
-        """Look a customer up."""
-        self.running += 1
-        self.most = max(self.most, self.running)
-        self.ran.append(n)
-        await self.go.wait()
-        self.running -= 1
-        return f"customer {n}"
-
-    @property
-    def app(self) -> App:
-        calls: list[Any] = [ToolCallPart("look_up", {"n": n}) for n in range(self.calls)]
-        policy = self.policy or ToolPolicy(task_queue=self.queue)
-        agent = Agent(Script(calls, "done").model, name="sales", tools=[self.look_up])
-        durable = DurableAgent(agent, policies={"look_*": policy}, **self.options)
-        return App(agents=[durable], task_queues={self.queue: self.limits})
 
 
 async def queues(handle: Handle) -> dict[str, str]:
@@ -80,7 +44,7 @@ async def test_a_queue_runs_no_more_at_once_than_it_may(client: Client, cache: i
         await until(lambda: crm.running == 2)
 
         async def all_scheduled() -> bool:
-            found = [len((await handle.describe()).raw_description.pending_activities) for handle in handles]
+            found = [len(await open_activities(handle)) for handle in handles]
             return found == [3, 3]
 
         await until(all_scheduled)
@@ -147,8 +111,7 @@ async def test_a_queue_that_only_some_workers_serve(client: Client, cache: int) 
         handle = await runs.start("sales", "go")
 
         async def waits() -> bool:
-            pending = (await handle.describe()).raw_description.pending_activities
-            return [one.activity_type.name for one in pending] == ["tool:look_up"]
+            return await open_activities(handle) == ["tool:look_up"]
 
         await until(waits)
         assert not crm.ran
@@ -163,7 +126,7 @@ async def test_s2_13_at_most_so_many_calls_of_a_run_are_open(client: Client, cac
     async with working(client, crm.app, cache=cache) as runs:
         handle = await runs.start("sales", "go")
         await until(lambda: crm.running == 2)
-        assert len((await handle.describe()).raw_description.pending_activities) == 2
+        assert len(await open_activities(handle)) == 2
         crm.go.set()
         assert (await handle.result())["output"] == "done"
     assert (crm.most, sorted(crm.ran)) == (2, [0, 1, 2, 3, 4])
@@ -195,55 +158,6 @@ async def test_perdure_worker_says_what_it_serves(client: Client) -> None:
     refused = await perdure(*options, "--without", "cmr", cwd=ROOT)
     assert refused.code == 2
     assert "no queue is named 'cmr'. Known queues, of App(task_queues=…): ['crm', 'gpu']" in refused.err
-
-
-WRONG: list[tuple[dict[str, Any], str]] = [
-    ({"max_concurrent_activities": 0}, "max_concurrent_activities=0 must be a whole number"),
-    ({"max_concurrent_activities": 1.5}, "max_concurrent_activities=1.5 must be a whole number"),
-    ({"max_activities_per_second": 0}, "max_activities_per_second=0 must be a finite number"),
-    ({"max_task_queue_activities_per_second": float("inf")}, "max_task_queue_activities_per_second=inf must be"),
-]
-
-
-@pytest.mark.parametrize(("options", "message"), WRONG)
-def test_a_limit_that_is_none_is_refused(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(DeclarationError, match=message):
-        TaskQueue(**options)
-
-
-def test_a_queue_that_nobody_would_serve_is_refused() -> None:
-    agent = Agent(Script("x").model, name="sales", tools=[Crm().look_up])
-    durable = DurableAgent(agent, policies={"look_*": ToolPolicy(task_queue="cmr")})
-    with pytest.raises(DeclarationError, match=r"policy 'look_\*' puts its tools on the task queue 'cmr', which no"):
-        App(agents=[durable], task_queues={"crm": TaskQueue()})
-    only_a_run_knows: DynamicToolset[Any] = DynamicToolset(lambda _: None, id="later")
-    agent = Agent(Script("x").model, name="sales", toolsets=[only_a_run_knows], deps_type=Any)
-    with pytest.raises(DeclarationError, match=r"Known queues: \['crm'\]"):
-        App(
-            agents=[DurableAgent(agent, policies={"look_*": ToolPolicy(task_queue="cmr")})],
-            task_queues={"crm": TaskQueue()},
-        )
-    wrong: Any = {"crm": 5}
-    with pytest.raises(DeclarationError, match=r"task_queues\['crm'\]=5 must be a TaskQueue"):
-        App(agents=[agent], task_queues=wrong)
-
-
-def test_the_queue_of_a_tool_that_runs_elsewhere_need_not_be_declared() -> None:
-    elsewhere: FunctionToolset[Any] = FunctionToolset(id="go")
-    elsewhere.add_function(Crm().look_up, metadata=metadata_of(Target(kind="activity", name="LookUp")))
-    outside: ExternalToolset[Any] = ExternalToolset([ToolDefinition(name="sign")], id="outside")
-    agent = Agent(Script("x").model, name="sales", toolsets=[elsewhere, outside], deps_type=Any)
-    App(agents=[DurableAgent(agent, policies={"*": ToolPolicy(task_queue="go")})])
-
-
-async def test_the_queue_of_the_runs_is_not_limited(client: Client) -> None:
-    crm = Crm()
-    with pytest.raises(DeclarationError, match="is the queue on which this worker serves runs"):
-        async with working(client, crm.app, task_queue=crm.queue):
-            pass
-    with pytest.raises(DeclarationError, match="name either what is served or what isn't"):
-        async with working(client, crm.app, only=[crm.queue], without=[crm.queue]):
-            pass
 
 
 async def test_workers_that_stop_are_told_together(client: Client) -> None:

@@ -23,10 +23,11 @@ from temporalio.client import Client
 
 from perdure import Approval, DeclarationError, Notification
 from perdure.webhook import Webhook
+from tests.deciding import pending, update
 from tests.harness import Handle, activities, until, working
+from tests.reading import everything
 from tests.scripts import Script
-from tests.test_approvals import pending, shop, update
-from tests.test_redaction import everything
+from tests.shop import shop
 
 SECRET = "whsec_" + base64.b64encode(b"s" * 32).decode()
 

@@ -4,44 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
-from pydantic.alias_generators import to_camel
 from pydantic_ai import Agent
 from pydantic_ai.messages import ToolCallPart
 from temporalio.client import Client
 
 from perdure import App, DurableAgent, ToolPolicy
 from perdure.toolsets.temporal import TemporalTools
+from tests.deciding import answers
 from tests.harness import activities, working
 from tests.remote import Warehouse, remote
 from tests.scripts import Script
-from tests.test_approvals import answers
-
-
-class Camel(BaseModel):
-    """Fields in camel case, as most other languages write them."""
-
-    model_config = ConfigDict(alias_generator=to_camel, extra="forbid", validate_by_name=True, serialize_by_alias=True)
-
-
-class Order(Camel):
-    sku: str
-    quantity: int = 1
-    ship_by: str = "sea"
-
-
-async def quote_shipping(city: str, grams: int, express: bool = False) -> None:
-    """What shipping costs.
-
-    Args:
-        city: Where to.
-        grams: How heavy.
-        express: Whether it has to be there tomorrow.
-    """
-
-
-async def ping() -> None:
-    """Whether anybody is there."""
+from tests.shipping import Order, ping, quote_shipping
 
 
 def shipping(queue: str, script: Script, **policies: ToolPolicy) -> App:

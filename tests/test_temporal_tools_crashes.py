@@ -11,12 +11,12 @@ import pytest
 from temporalio.client import Client
 
 from tests.harness import Handle, check_run, until, working
+from tests.packing import child_of, packing
 from tests.remote import PackOrder, Warehouse, remote
 from tests.scripts import Script
 from tests.sessions import SESSION, closed, runs_of, send, turn
+from tests.sites import Site, stopped
 from tests.temporal_crash_app import queue_of
-from tests.test_crashes import Site, stopped
-from tests.test_temporal_tools_workflows import child_of, packing
 
 
 @pytest.fixture

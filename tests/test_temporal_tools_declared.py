@@ -23,7 +23,7 @@ from perdure.toolsets.target import result_of, target_of
 from perdure.toolsets.temporal import TemporalTools
 from tests.command import ROOT, perdure
 from tests.remote import PackOrder, Warehouse
-from tests.test_temporal_tools import Order
+from tests.shipping import Order
 
 
 @activity.defn

@@ -9,18 +9,18 @@ from pydantic_ai.messages import ToolCallPart
 from temporalio.client import Client
 
 from perdure import ToolPolicy
-from tests.depot import depot, only
+from tests.deciding import answers, cancelled, only, update
+from tests.depot import depot
 from tests.harness import Handle, attempts, failure_of, until, working
+from tests.reading import open_activities
 from tests.remote import Warehouse, remote
 from tests.scripts import Script
 from tests.sessions import SESSION, closed, send, turn
-from tests.test_approvals import answers, cancelled, update
 
 
 async def only_holds(handle: Handle) -> bool:
     """Whether nothing but the parcel is held."""
-    pending = (await handle.describe()).raw_description.pending_activities
-    return [activity.activity_type.name for activity in pending] == ["HoldParcel"]
+    return await open_activities(handle) == ["HoldParcel"]
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ async def test_a_queue_without_a_worker_is_waited_for_or_not(client: Client, cac
 async def test_a_cancelled_run_waits_for_the_grace_and_no_longer(client: Client, cache: int, tool: str) -> None:
     warehouse = Warehouse()
     script = Script({tool: {"which": "beats" if tool == "beat" else "x"}})
-    policies = {tool: ToolPolicy(cancel_grace=0.5, heartbeat=2)}
+    policies = {tool: ToolPolicy(cancel_grace=0.5, heartbeat=2 if tool == "beat" else 30)}
     async with remote(client, [warehouse.hold]) as queue:
         async with working(client, depot(queue, script, policies), cache=cache) as runs:
             handle = await runs.start("depot", "go")

@@ -8,11 +8,11 @@ from temporalio.client import Client
 
 from perdure import App, Approval, DurableAgent, ToolPolicy
 from perdure.toolsets.temporal import TemporalTools
+from tests.deciding import answers, pending, refused, update
 from tests.harness import activities, working
 from tests.remote import Warehouse, remote
 from tests.scripts import Script
-from tests.test_approvals import answers, pending, refused, update
-from tests.test_temporal_tools import Order, ping, quote_shipping
+from tests.shipping import Order, ping, quote_shipping
 
 
 def clerk(queue: str, script: Script, **policies: ToolPolicy) -> App:

@@ -12,7 +12,8 @@ from temporalio.client import Client
 from temporalio.common import RawValue
 
 from perdure import ToolPolicy
-from tests.depot import Quote, depot, only
+from tests.deciding import only
+from tests.depot import Quote, depot
 from tests.harness import failure_of, working
 from tests.remote import Warehouse, remote
 from tests.scripts import Script

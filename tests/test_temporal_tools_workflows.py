@@ -3,53 +3,17 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any
 
 import pytest
-from pydantic_ai import Agent
-from temporalio.api.common.v1 import WorkflowExecution
-from temporalio.api.workflowservice.v1 import ResetWorkflowExecutionRequest
-from temporalio.client import Client, WorkflowExecutionStatus, WorkflowHandle
-from typing_extensions import TypedDict
+from temporalio.client import Client, WorkflowExecutionStatus
 
-from perdure import App, DurableAgent, ToolPolicy
-from perdure.toolsets.temporal import TemporalTools
+from perdure import ToolPolicy
+from tests.deciding import answers, cancelled
 from tests.harness import Handle, activities, check_run, failure_of, until, working
+from tests.packing import child_of, packing
 from tests.remote import PackOrder, remote
+from tests.resets import reset
 from tests.scripts import Script
-from tests.test_approvals import answers, cancelled
-
-
-class Order(TypedDict, total=False):
-    sku: str
-    fail: bool
-    wait: bool
-    cleanup: bool
-    flaky: bool
-
-
-def packing(queue: str, script: Script, policy: ToolPolicy | None = None, **options: Any) -> App:
-    tools = TemporalTools("packing", task_queue=queue)
-    tools.workflow("PackOrder", name="pack", description="Pack an order.", input_model=Order, **options)
-    agent = Agent(script.model, name="packer", toolsets=[tools])
-    return App(agents=[DurableAgent(agent, policies={"pack": policy} if policy else {})])
-
-
-async def child_of(client: Client, handle: Handle) -> WorkflowHandle[Any, Any]:
-    """The child that a run has begun, once it has."""
-    found: list[str] = []
-
-    async def begun() -> bool:
-        history = await handle.fetch_history()
-        found[:] = [
-            event.child_workflow_execution_started_event_attributes.workflow_execution.workflow_id
-            for event in history.events
-            if event.HasField("child_workflow_execution_started_event_attributes")
-        ]
-        return bool(found)
-
-    await until(begun, every=0.05)
-    return client.get_workflow_handle(found[-1])
 
 
 async def test_a_workflow_of_others_runs_as_a_child(client: Client, cache: int) -> None:
@@ -144,19 +108,6 @@ async def test_the_timeout_of_the_policy_is_all_the_time_of_a_child(client: Clie
             handle = await runs.start("packer", "go")
             error = await failure_of(handle)
             assert (error.type, error.message) == ("ToolTimeout", "tool 'pack' did not end within 1 s")
-
-
-async def reset(client: Client, handle: Handle, event: int) -> Handle:
-    """Reset a run to the end of the workflow task that is completed with `event`."""
-    answer = await client.workflow_service.reset_workflow_execution(
-        ResetWorkflowExecutionRequest(
-            namespace=client.namespace,
-            workflow_execution=WorkflowExecution(workflow_id=handle.id, run_id=handle.first_execution_run_id or ""),
-            workflow_task_finish_event_id=event,
-            request_id=str(uuid.uuid4()),
-        )
-    )
-    return client.get_workflow_handle(handle.id, run_id=answer.run_id)
 
 
 async def before_the_child(handle: Handle) -> int:

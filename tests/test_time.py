@@ -17,21 +17,18 @@ import asyncio
 from datetime import datetime, timedelta
 from typing import Any
 
-from pydantic_ai import Agent
-from pydantic_ai.tools import ToolDefinition
-from pydantic_ai.toolsets import ExternalToolset
 from temporalio.api.enums.v1 import EventType
 from temporalio.testing import WorkflowEnvironment
 
-from perdure import App, Approval, DurableAgent, ToolPolicy
+from perdure import Approval, ToolPolicy
+from tests.deciding import answers, pending, refused, update
 from tests.harness import Handle, Runs, activities, failure_of, until, working
+from tests.outside import outside
+from tests.reading import events, open_activities
 from tests.scripts import Script
-from tests.test_approvals import answers, pending, refused, shop, update
+from tests.shop import shop
+from tests.skipping import DAY, MONTH, YEARS, skip
 
-DAY = timedelta(days=1)
-MONTH = 30 * DAY
-YEARS = timedelta(days=3650)
-"""Execution timeout: it goes by the run's clock, too."""
 SLACK = timedelta(minutes=1)
 """What the machine itself may take beside days that are skipped."""
 
@@ -41,11 +38,6 @@ async def asked(runs: Runs, agent: str = "shop") -> tuple[Handle, str]:
     handle = await runs.start(agent, "go", timeout=YEARS)
     (row,) = await pending(handle, 1)
     return handle, row["call"]
-
-
-async def skip(clock: WorkflowEnvironment, handle: Handle, duration: timedelta) -> None:
-    """Move the clock of one run that goes on."""
-    assert await clock.fast_forward(handle, duration)
 
 
 async def skip_to_the_end(clock: WorkflowEnvironment, handle: Handle, at_most: timedelta) -> Any:
@@ -120,31 +112,26 @@ async def test_a_call_without_expiry_waits_for_a_year_and_holds_nothing(clock: W
         handle, key = await asked(runs)
         before = len((await handle.fetch_history()).events)
         await skip(clock, handle, 365 * DAY)
-        kinds = [event.event_type for event in (await handle.fetch_history()).events]
+        kinds = await events(handle)
         assert kinds[before:] == [
             EventType.EVENT_TYPE_WORKFLOW_EXECUTION_OPTIONS_UPDATED,
             EventType.EVENT_TYPE_WORKFLOW_EXECUTION_TIME_SKIPPING_TRANSITIONED,
         ]
         assert EventType.EVENT_TYPE_TIMER_STARTED not in kinds
-        assert not (await handle.describe()).raw_description.pending_activities
+        assert not await open_activities(handle)
         await update(handle, "approve", {"call": key})
         result = await handle.result()
     assert ran == [("refund", 1)]
     assert after_asking(result["audit"]) == [("asked", 0), ("approved", 365), ("ran", 365)]
 
 
-def outside(script: Script) -> App:
-    """A tool whose result comes from outside, within a month."""
-    definition = ToolDefinition(name="outside", parameters_json_schema={"type": "object", "properties": {}})
-    agent = Agent(script.model, name="out", toolsets=[ExternalToolset([definition], id="out")])
-    return App(agents=[DurableAgent(agent, policies={"outside": ToolPolicy(wait=MONTH)})])
-
-
 async def test_a_result_from_outside_is_waited_for_as_long_as_the_policy_says(
     clock: WorkflowEnvironment, cache: int
 ) -> None:
     script = Script({"outside": {}}, "done")
-    async with working(clock.client, outside(script), cache=cache) as runs:
+    async with working(
+        clock.client, outside(script, policies={"outside": ToolPolicy(wait=MONTH)}), cache=cache
+    ) as runs:
         late, _ = await asked(runs, "out")
         intime, key = await asked(runs, "out")
         await skip(clock, intime, 29 * DAY)
@@ -188,7 +175,7 @@ async def test_an_expiry_without_a_worker_is_found_by_the_next_one(clock: Workfl
     async with working(clock.client, app, cache=0, check=False) as runs:
         handle, key = await asked(runs)
     skipping = asyncio.create_task(clock.fast_forward(handle, 31 * DAY))
-    await until(lambda: has_event(handle, EventType.EVENT_TYPE_TIMER_FIRED))
+    await until(lambda: timer_fired(handle))
     async with working(clock.client, app, cache=0, task_queue=runs.task_queue) as again:
         again.handles.append(handle)
         failure = await failure_of(handle)
@@ -207,7 +194,7 @@ async def test_a_decision_after_the_expiry_is_too_late_although_no_worker_saw_it
     async with working(clock.client, app, cache=0, check=False) as runs:
         handle, key = await asked(runs)
     skipping = asyncio.create_task(clock.fast_forward(handle, 31 * DAY))
-    await until(lambda: has_event(handle, EventType.EVENT_TYPE_TIMER_FIRED))
+    await until(lambda: timer_fired(handle))
     await handle.signal("approve", {"call": key, "by": "ann"})
     async with working(clock.client, app, cache=0, task_queue=runs.task_queue) as again:
         again.handles.append(handle)
@@ -218,6 +205,6 @@ async def test_a_decision_after_the_expiry_is_too_late_although_no_worker_saw_it
     assert not ran
 
 
-async def has_event(handle: Handle, kind: EventType.ValueType) -> bool:
-    """Whether an event of this kind is in the history."""
-    return any(event.event_type == kind for event in (await handle.fetch_history()).events)
+async def timer_fired(handle: Handle) -> bool:
+    """Whether a timer of the run has fired."""
+    return EventType.EVENT_TYPE_TIMER_FIRED in await events(handle)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import io
-import queue
-import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial, update_wrapper
 from typing import Annotated, Any
 
 import pytest
-from pydantic import BaseModel, ConfigDict, Field, InstanceOf, SecretStr
+from pydantic import BaseModel, Field, SecretStr
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
 from pydantic_ai import Agent, FunctionToolset, RunContext
 from pydantic_ai.messages import ToolReturn
@@ -19,18 +17,8 @@ from pydantic_ai.models.test import TestModel
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import ExternalToolset
 
-from perdure import App, DeclarationError, DurableAgent, ToolPolicy
-
-Lock = type(threading.Lock())
-
-
-class Small(BaseModel):
-    n: int
-
-
-class Locked(BaseModel):
-    model_config = ConfigDict(arbitrary_types_allowed=True)
-    lock: InstanceOf[queue.Queue[int]]
+from perdure import App, DeclarationError, ToolPolicy
+from tests.declaring import Left, Lock, Locked, Small, declared
 
 
 @dataclass
@@ -38,22 +26,8 @@ class Opened:
     rows: list[io.TextIOWrapper]
 
 
-class Left(BaseModel):
-    shown: int
-    gone: int = Field(1, exclude=True)
-
-
 class Renamed(BaseModel):
     n: int = Field(validation_alias="reads", serialization_alias="writes")
-
-
-def declared(*tools: Any, policies: Any = None, **options: Any) -> App:
-    """An App whose one agent has these tools or toolsets."""
-    toolsets: list[Any] = [tool for tool in tools if isinstance(tool, FunctionToolset | ExternalToolset)]
-    make: Any = Agent
-    functions = [tool for tool in tools if tool not in toolsets]
-    agent = make(TestModel(), name="small", tools=functions, toolsets=toolsets)
-    return App(agents=[DurableAgent(agent, policies=policies or {}, **options)])
 
 
 def returning(kind: Any) -> Callable[[], Any]:

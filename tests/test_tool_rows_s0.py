@@ -11,16 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from pydantic_ai import Agent, FunctionToolset, RunContext, Tool
-from pydantic_ai.messages import ToolReturnPart
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client
 from typing_extensions import override
 
 from perdure import App, current_call
-from tests.harness import Handle, activities, attempts, messages, until, working
+from tests.harness import activities, attempts, messages, until, working
+from tests.reading import events, everything, returns
 from tests.scripts import Script
-from tests.test_redaction import everything
 
 PACKAGE = Path(__file__).parent.parent / "perdure"
 GOLDEN = Path(__file__).parent / "data" / "tool_schemas.json"
@@ -38,16 +37,6 @@ def weather(ctx: RunContext[Any], city: str, days: int = 1, *, unit: str | None 
         Degrees by day.
     """
     return {f"{city} {day} {unit}": 20.5 for day in range(days)}
-
-
-def returns(handle_messages: list[Any]) -> list[ToolReturnPart[Any]]:
-    """The answers to calls, in order."""
-    return [part for message in handle_messages for part in message.parts if isinstance(part, ToolReturnPart)]
-
-
-async def events(handle: Handle) -> list[Any]:
-    """The types of the events of a run."""
-    return [event.event_type for event in (await handle.fetch_history()).events]
 
 
 async def test_s0_01_the_model_sees_the_schema_of_the_function_and_history_holds_none(client: Client) -> None:

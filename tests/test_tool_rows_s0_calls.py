@@ -11,10 +11,11 @@ from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client
 
 from perdure import App, Approval, DurableAgent, ToolPolicy, current_call
+from tests.deciding import answers, pending, refused, update
 from tests.harness import activities, working
+from tests.reading import events
 from tests.scripts import Script
-from tests.test_approvals import answers, pending, refused, shop, update
-from tests.test_tool_rows_s0 import events
+from tests.shop import shop
 
 
 async def test_s0_26_a_decision_that_is_refused_leaves_nothing_in_history(client: Client) -> None:

@@ -17,9 +17,9 @@ from temporalio.client import Client
 from typing_extensions import override
 
 from perdure import App
+from tests.deciding import answers, pending, update
 from tests.harness import activities, attempts, failure_of, working
 from tests.scripts import Script
-from tests.test_approvals import answers, pending, update
 
 
 @dataclass

@@ -20,8 +20,8 @@ from perdure.activities.runtime import Runtime
 from perdure.contracts import Mark, Seen, Step, StepInput
 from perdure.contracts.base import chain_digest
 from tests.harness import Handle, messages, until, working
+from tests.reading import returns
 from tests.scripts import Script
-from tests.test_tool_rows_s0 import returns
 
 SCHEDULED = EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED
 COMPLETED = EventType.EVENT_TYPE_ACTIVITY_TASK_COMPLETED

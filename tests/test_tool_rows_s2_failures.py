@@ -11,9 +11,9 @@ from temporalio.client import Client
 from temporalio.exceptions import ApplicationError
 
 from perdure import App, DurableAgent, ToolPolicy, current_call
+from tests.deciding import answers
 from tests.harness import Handle, activities, attempts, failure_of, until, working
 from tests.scripts import Script
-from tests.test_approvals import answers
 
 SHORT = 0.2
 

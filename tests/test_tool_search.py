@@ -18,6 +18,7 @@ from perdure.toolsets.search import by_namespace
 from tests.equality_cases.base import call, calls
 from tests.harness import Handle, activities, attempts, messages, working
 from tests.namespaces import Searching, office, search
+from tests.reading import returns
 
 Definitions = Sequence[ToolDefinition]
 BILLING = ["billing_invoice", "billing_refund", "look"]
@@ -25,7 +26,7 @@ BILLING = ["billing_invoice", "billing_refund", "look"]
 
 async def returned(handle: Handle) -> list[ToolReturnPart]:
     """The answers to the calls of a run, in order."""
-    return [part for one in await messages(handle) for part in one.parts if isinstance(part, ToolReturnPart)]
+    return returns(await messages(handle))
 
 
 @pytest.mark.parametrize("strategy", [None, "keywords", by_namespace])

@@ -15,12 +15,7 @@ from perdure import App, DeclarationError, DurableAgent, ToolPolicy
 from perdure.listing import listed
 from perdure.toolsets.namespace import namespace, namespace_of
 from perdure.toolsets.search import by_namespace
-from tests.namespaces import LOCAL, Searching, numbered, spaces
-from tests.test_tool_search_kept import NATIVE
-
-
-def tools(*names: str, id: str = "tools") -> FunctionToolset[Any]:
-    return numbered(id, names, [])
+from tests.namespaces import LOCAL, NATIVE, Searching, spaces, tools
 
 
 def space(name: str, *names: str, id: str = "tools") -> AbstractToolset[Any]:

@@ -2,44 +2,24 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from pydantic_ai.capabilities import ToolSearch
 from pydantic_ai.messages import (
     ModelResponse,
-    NativeToolSearchCallPart,
-    NativeToolSearchReturnPart,
     TextPart,
     ToolCallPart,
 )
-from pydantic_ai.native_tools._tool_search import ToolSearchTool
-from pydantic_ai.profiles import ModelProfile
 from temporalio.client import Client
 
 from perdure.toolsets.search import by_namespace
 from tests.compacting import Summarizer, compacted, counting
 from tests.harness import activities, messages, working
-from tests.namespaces import Searching, office, search
+from tests.namespaces import NATIVE, Searching, office, search, searched
 from tests.sessions import SESSION, answered, closed, runs_of
 
 BILLING = ["billing_invoice", "billing_refund", "look"]
-NATIVE = ModelProfile(supported_native_tools=frozenset({ToolSearchTool}), tool_deferral_mode="with_tool_search")
-"""The profile of a model whose provider searches itself, in tools that it was sent with `defer_loading`."""
-
-
-def searched(*names: str, id: str = "s1") -> list[Any]:
-    """A provider's own search, as it stands in its response."""
-    return [
-        NativeToolSearchCallPart(args={"queries": ["refund"]}, tool_call_id=id, provider_name="function"),
-        NativeToolSearchReturnPart(
-            content={"discovered_tools": [{"name": name} for name in names]},
-            tool_call_id=id,
-            timestamp=datetime(2026, 11, 30, tzinfo=UTC),
-            provider_name="function",
-        ),
-    ]
 
 
 async def test_s2_14_what_was_found_is_kept_by_continue_as_new(rolling_client: Client, cache: int) -> None:

@@ -14,8 +14,7 @@ from temporalio.client import Client
 from perdure import App, DurableAgent, ToolPolicy
 from perdure.toolsets.namespace import namespace, namespaces
 from tests.harness import activities, messages, working
-from tests.namespaces import LOCAL, Searching, numbered, office, search, spaces
-from tests.test_tool_search_kept import NATIVE
+from tests.namespaces import LOCAL, NATIVE, Searching, numbered, office, search, spaces
 
 SAFE = ToolPolicy(effect="safe")
 SIX = ["billing_invoice", "billing_refund", "shipping_relabel", "shipping_track", "staff_payslip", "staff_vacation"]

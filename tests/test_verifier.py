@@ -1,53 +1,26 @@
-"""Who decides: tokens that are signed, single-purpose, and checked by the worker; groups; whoever asked."""
+"""Who decides: people that a verifier names, groups, and whoever asked."""
 
 from __future__ import annotations
 
 import asyncio
-import base64
-import hashlib
-import hmac
 import json
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import jwt
 import pytest
 from pydantic_ai.messages import ToolCallPart
-from temporalio.api.common.v1 import Payload
 from temporalio.client import Client
-from temporalio.converter import PayloadCodec
 
-from perdure import Approval, DeclarationError, NotAllowed, Principal, TokenUse
-from perdure.contracts import Json, VerbName, args_digest
-from perdure.converter import data_converter
-from perdure.tokens import SignedTokens, make_token, new_key
-from perdure.workflows.tokens import check_token
+from perdure import Approval, DeclarationError, Principal, TokenUse
+from perdure.tokens import SignedTokens
 from perdure.workflows.waits import Who
-from tests.harness import Handle, until, working
+from tests.deciding import cancelled, pending, refused, rejected, update
+from tests.harness import until, working
+from tests.reading import everything
 from tests.scripts import Script
-from tests.test_approvals import Row, cancelled, pending, refused, shop, update
-from tests.test_redaction import everything
-
-KEYS: dict[str, tuple[Json, Json]] = {name: new_key(name) for name in ("ann", "bob", "eve")}
-KEYS["ann"][1]["groups"] = ["finance"]
-PUBLIC = {"keys": [public for _, public in KEYS.values()]}
-FINANCE = Approval(approvers=["group:finance", "bob"])
-
-
-def token(name: str, handle: Handle, row: Row, decision: VerbName = "approve", **changed: Any) -> str:
-    """A token of a person for what waits; `changed` are other fields."""
-    fields: Json = {"workflow_id": handle.id, "call": row["call"], "decision": decision, "digest": row["digest"]}
-    return make_token(KEYS[name][0], **(fields | changed))
-
-
-def signed(name: str, handle: Handle, row: Row, **changed: Any) -> str:
-    """A token with claims as they may not be, but rightly signed."""
-    key = jwt.PyJWK(KEYS[name][0])
-    now = int(datetime.now(UTC).timestamp())
-    claims: Json = {"sub": name, "aud": handle.id, "call": row["call"], "decision": "approve", "digest": row["digest"]}
-    claims |= {"iat": now, "exp": now + 60} | changed
-    return jwt.encode(claims, key.key, algorithm="EdDSA", headers={"kid": name})
+from tests.shop import shop
+from tests.tokens import FINANCE, PUBLIC, token
 
 
 async def test_only_a_verified_person_with_the_right_decides(client: Client, cache: int) -> None:
@@ -76,94 +49,6 @@ async def test_only_a_verified_person_with_the_right_decides(client: Client, cac
     refusals = [row for row in result["audit"] if row["event"] == "refused"]
     assert [row["reason"].split(":")[0] for row in refusals] == ["NotAllowed", "NotAllowed"]
     assert one_token not in json.dumps(result)
-
-
-def bad_tokens(handle: Handle, row: Row) -> list[str]:
-    """Tokens that may not even be recorded."""
-    later = int(datetime.now(UTC).timestamp()) + 3600
-    return [
-        signed("ann", handle, row, iat=1, exp=61),
-        signed("ann", handle, row, exp=later),
-        signed("ann", handle, row, exp=None),
-        signed("ann", handle, row, aud=[handle.id, "other"]),
-        token("ann", handle, row, workflow_id="other"),
-        token("ann", handle, row, call="9.9-00000000"),
-        token("ann", handle, row, "deny"),
-        token("ann", handle, row, digest=args_digest({"n": 999})),
-        "let me in",
-        "a.b.c",
-    ]
-
-
-async def test_bad_tokens_are_refused_before_anything_is_recorded(client: Client) -> None:
-    ran: list[Any] = []
-    app = shop(Script({"refund": {"n": 1}}, "done"), ran, FINANCE, verifier=SignedTokens(PUBLIC))
-    async with working(client, app) as runs:
-        handle = await runs.start("shop", "go")
-        (row,) = await pending(handle, 1)
-        before = len((await handle.fetch_history()).events)
-        for bad in bad_tokens(handle, row):
-            text = await refused(handle, "approve", {"call": row["call"], "token": bad})
-            assert text.startswith("NotAllowed: the token"), text
-        assert len((await handle.fetch_history()).events) == before
-        await update(handle, "approve", {"call": row["call"], "token": token("ann", handle, row)})
-        await handle.result()
-    assert ran == [("refund", 1)]
-
-
-def forged(handle: Handle, row: Row) -> dict[str, str]:
-    """Tokens with the right claims, not signed by who they say."""
-    fields: Json = {"workflow_id": handle.id, "call": row["call"], "decision": "approve", "digest": row["digest"]}
-    good = token("ann", handle, row)
-    head, body, _ = good.split(".")
-    none = base64.urlsafe_b64encode(b'{"alg":"none","kid":"ann"}').decode().rstrip("=")
-    symmetric = base64.urlsafe_b64encode(b'{"alg":"HS256","kid":"ann"}').decode().rstrip("=")
-    public = base64.urlsafe_b64decode(KEYS["ann"][1]["x"] + "=")
-    mac = hmac.new(public, f"{symmetric}.{body}".encode(), hashlib.sha256).digest()
-    return {
-        "another key": make_token(new_key("ann")[0], **fields),
-        "unknown person": make_token(new_key("mallory")[0], **fields),
-        "no signature": f"{none}.{body}.",
-        "a cut signature": f"{head}.{body}.AAAA",
-        "the public key as a secret": f"{symmetric}.{body}.{base64.urlsafe_b64encode(mac).decode().rstrip('=')}",
-        "somebody else's name": signed("eve", handle, row, sub="ann"),
-    }
-
-
-async def test_forged_tokens_are_refused_by_the_worker(client: Client) -> None:
-    ran: list[Any] = []
-    app = shop(Script({"refund": {"n": 1}}, "done"), ran, FINANCE, verifier=SignedTokens(PUBLIC))
-    async with working(client, app) as runs:
-        handle = await runs.start("shop", "go")
-        (row,) = await pending(handle, 1)
-        for name, made in forged(handle, row).items():
-            text = await refused(handle, "approve", {"call": row["call"], "token": made})
-            assert "isn't verified" in text, name
-        assert not ran
-        await update(handle, "approve", {"call": row["call"], "token": token("bob", handle, row)})
-        await handle.result()
-    assert ran == [("refund", 1)]
-
-
-async def test_a_copied_token_only_repeats_its_decision(client: Client) -> None:
-    """Whoever reads history can send a token again: it is the same vote of the same person, once."""
-    ran: list[Any] = []
-    approval = Approval(quorum=2)
-    app = shop(Script({"refund": {"n": 1}}, {"refund": {"n": 1}}, "done"), ran, approval, verifier=SignedTokens(PUBLIC))
-    async with working(client, app) as runs:
-        handle = await runs.start("shop", "go")
-        (row,) = await pending(handle, 1)
-        copy = {"call": row["call"], "token": token("ann", handle, row)}
-        for _ in range(3):
-            assert (await update(handle, "approve", copy))["needed"] == 1
-        assert "decision differ" in await refused(handle, "deny", copy)
-        await update(handle, "approve", {"call": row["call"], "token": token("bob", handle, row)})
-        (later,) = await pending(handle, 1)
-        assert later["call"] != row["call"]
-        assert "already decided" in await refused(handle, "approve", copy)
-        assert "call differ" in await refused(handle, "approve", copy | {"call": later["call"]})
-        await cancelled(handle)
-    assert ran == [("refund", 1)]
 
 
 async def test_who_comes_during_a_verification_waits_for_its_end(client: Client, cache: int) -> None:
@@ -214,44 +99,6 @@ async def test_a_verifier_that_fails_changes_nothing(client: Client) -> None:
     assert not ran
 
 
-class Reversed(PayloadCodec):
-    """Stands for an encryption codec."""
-
-    async def encode(self, payloads: Any) -> list[Payload]:
-        return [Payload(metadata={"encoding": b"reversed"}, data=p.SerializeToString()[::-1]) for p in payloads]
-
-    async def decode(self, payloads: Any) -> list[Payload]:
-        return [Payload.FromString(p.data[::-1]) if p.metadata["encoding"] == b"reversed" else p for p in payloads]
-
-
-@pytest.mark.parametrize("encrypted", [True, False])
-async def test_a_long_lived_token_needs_a_codec(client: Client, encrypted: bool) -> None:
-    ran: list[Any] = []
-
-    async def session(token: str, use: TokenUse) -> Principal:
-        if token != "session-of-ann":
-            raise NotAllowed("no such session")
-        return Principal(name="ann")
-
-    config = client.config()
-    config["data_converter"] = replace(data_converter(), payload_codec=Reversed() if encrypted else None)
-    mine = Client(**config)
-    app = shop(Script({"refund": {"n": 1}}, "done"), ran, verifier=session)
-    async with working(mine, app, check=False) as runs:
-        handle = await runs.start("shop", "go")
-        (row,) = await pending(handle, 1)
-        sent = {"call": row["call"], "token": "session-of-ann"}
-        if encrypted:
-            assert "no such session" in await refused(handle, "approve", sent | {"token": "x"})
-            assert (await update(handle, "approve", sent))["outcome"] == "approved"
-            await handle.result()
-        else:
-            assert "written to history in clear" in await refused(handle, "approve", sent)
-            assert "session-of-ann" not in await everything(handle)
-            await handle.terminate()
-    assert ran == ([("refund", 1)] if encrypted else [])
-
-
 async def test_who_asked_or_edited_may_not_approve(client: Client, cache: int) -> None:
     ran: list[Any] = []
     approval = Approval(forbid_self=True, allow_edit=True)
@@ -282,28 +129,11 @@ async def test_an_edit_voids_the_votes_for_what_was_shown_before(client: Client)
         answer = await update(handle, "approve", {"call": row["call"], "by": "bob", "args": {"n": 100}})
         assert (answer["outcome"], answer["needed"]) == ("voted", 1)
         await handle.signal("approve", {"call": row["call"], "by": "eve"})
-        await until(lambda: _rejected(handle, 1))
+        await until(lambda: rejected(handle, 1))
         assert not ran
         await update(handle, "approve", {"call": answer["call"], "by": "ann"})
         await handle.result()
     assert ran == [("refund", 100)]
-
-
-async def _rejected(handle: Handle, count: int) -> bool:
-    return (await handle.query("status"))["rejected_count"] == count
-
-
-def test_keys_that_cannot_be_used_are_refused_when_the_app_is_built() -> None:
-    private, public = new_key("ann")
-    bad: list[Json] = [{}, {"keys": []}, {"keys": [{**public, "kid": ""}]}, {"keys": [public, public]}]
-    for keys in bad:
-        with pytest.raises(DeclarationError, match="approver keys"):
-            SignedTokens(keys)
-    with pytest.raises(DeclarationError, match="groups of 'ann'"):
-        SignedTokens({"keys": [public | {"groups": "finance"}]})
-    with pytest.raises(DeclarationError, match="isn't a JWK") as raised:
-        SignedTokens({"keys": [{"kid": "ann", "kty": "OKP", "crv": "Ed25519", "x": "?", "d": private["d"]}]})
-    assert private["d"] not in str(raised.value)
 
 
 def test_groups_and_verifiers_are_checked_when_the_app_is_built() -> None:
@@ -314,66 +144,6 @@ def test_groups_and_verifiers_are_checked_when_the_app_is_built() -> None:
         shop(Script("x"), [], later)
     with pytest.raises(DeclarationError, match="isn't an async function"):
         shop(Script("x"), [], verifier=print)
-
-
-def use(**changed: Any) -> TokenUse:
-    """What `claims` are made for."""
-    fields: Json = {"workflow_id": "w", "call": "1.1-x", "decision": "approve", "digest": "d"}
-    return TokenUse.model_validate(fields | {"at": "2026-11-30T12:00:00+00:00"} | changed)
-
-
-NOON = datetime(2026, 11, 30, 12, tzinfo=UTC).timestamp()
-
-
-def claims(**changed: Any) -> str:
-    """A rightly signed token for `use()`, with other claims."""
-    key = jwt.PyJWK(KEYS["ann"][0])
-    fields: Json = {"sub": "ann", "aud": "w", "call": "1.1-x", "decision": "approve", "digest": "d"}
-    fields |= {"iat": NOON, "exp": NOON + 60} | changed
-    given = {name: value for name, value in fields.items() if value is not None}
-    return jwt.encode(given, key.key, "EdDSA", {"kid": "ann"})
-
-
-WRONG: list[tuple[Json, str]] = [
-    ({"aud": "other"}, "aud differ"),
-    ({"aud": ["w", "other"]}, "aud differ"),
-    ({"call": "1.2-x"}, "call differ"),
-    ({"decision": "deny"}, "decision differ"),
-    ({"digest": "e"}, "digest differ"),
-    ({"sub": "bob"}, "sub differ"),
-    ({"exp": None}, "can't be verified"),
-    ({"iat": NOON - 100, "exp": NOON - 31}, "expired 31 s ago"),
-    ({"exp": NOON + 301}, "valid for 301 s"),
-    ({"iat": NOON + 31, "exp": NOON + 60}, "from the future"),
-    ({"nbf": NOON + 31}, "from the future"),
-    ({"exp": float("nan")}, "aren't numbers"),
-    ({"iat": float("nan")}, "aren't numbers"),
-    ({"exp": True}, "aren't numbers"),
-]
-
-
-async def test_the_shipped_verifier_takes_what_is_made_for_this_decision() -> None:
-    """Against workflow time: today's clock has nothing to do with it."""
-    assert await SignedTokens(PUBLIC)(claims(), use()) == Principal(name="ann", groups=["finance"])
-
-
-@pytest.mark.parametrize(("changed", "why"), WRONG, ids=lambda value: str(value)[:40])
-async def test_the_shipped_verifier_refuses_everything_else(changed: Json, why: str) -> None:
-    with pytest.raises(NotAllowed, match=why):
-        await SignedTokens(PUBLIC)(claims(**changed), use())
-
-
-def test_a_token_in_clear_has_a_time() -> None:
-    for exp in (float("nan"), True, None, "1"):
-        with pytest.raises(NotAllowed, match="no expiry"):
-            check_token(claims(exp=exp), use())
-
-
-@pytest.mark.parametrize("secret", [True, False])
-def test_workers_take_public_keys_and_long_secrets(secret: bool) -> None:
-    short = {"kty": "oct", "kid": "ann", "alg": "HS256", "k": base64.urlsafe_b64encode(b"k" * 31).decode()}
-    with pytest.raises(DeclarationError, match="too short" if secret else "is a private one"):
-        SignedTokens({"keys": [short if secret else KEYS["ann"][0]]})
 
 
 async def test_nobody_is_a_group_by_claiming_so(client: Client) -> None:

@@ -16,9 +16,9 @@ from pydantic_ai.models.function import FunctionModel
 from perdure import App, Approval, DurableAgent, ToolPolicy
 from perdure.dev import DevServer, dev_server
 from tests.command import free_port
+from tests.deciding import pending, refused
 from tests.harness import activities, until, working
 from tests.scripts import Script
-from tests.test_approvals import pending, refused
 from tests.web_ui import CHROMIUM, WebUI, chromium, submit
 
 pytestmark = [

@@ -12,9 +12,9 @@ from temporalio.client import Client
 from perdure import App, DeclarationError, DurableAgent, ToolPolicy
 from perdure.contracts import MAX_PAYLOAD
 from perdure.toolsets.workspace import bounded, workspace
-from tests.harness import Runs, until, working
+from tests.deciding import answers, cancelled, pending, told, update
+from tests.harness import until, working
 from tests.scripts import Script
-from tests.test_approvals import answers, cancelled, pending, update
 
 READERS = {"list_files": ToolPolicy(effect="safe"), "read_file": ToolPolicy(effect="safe")}
 
@@ -32,13 +32,6 @@ def params_alone(params: Any, resources: Any) -> Any:
 
 def run(command: str) -> dict[str, Any]:
     return {"run_command": {"command": command}}
-
-
-async def told(runs: Runs, **request: Any) -> tuple[str, str]:
-    """A run of one call: its outcome."""
-    handle = await runs.start("coder", "go", **request)
-    assert (await handle.result())["output"] == "done"
-    return (await answers(handle))["c0.0"]
 
 
 def alive(pid: int) -> bool:
@@ -74,7 +67,7 @@ async def test_s2_type_09_a_command_sees_none_of_the_workers_secrets(
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     app = coder(tmp_path, run("env"), "done", gated=False, env={"STAGE": "test"})
     async with working(client, app) as runs:
-        outcome, text = await told(runs)
+        outcome, text = await told(runs, "coder")
     assert outcome == "success"
     assert "sk-secret" not in text
     assert "STAGE=test" in text
@@ -86,7 +79,7 @@ async def test_s2_type_07_a_command_that_takes_too_long_is_killed_with_what_it_b
 ) -> None:
     app = coder(tmp_path, run("sleep 600 & echo $! > child; echo begun; sleep 600"), "done", gated=False, timeout=1.0)
     async with working(client, app) as runs:
-        outcome, text = await told(runs)
+        outcome, text = await told(runs, "coder")
     assert outcome == "failed"
     assert text.startswith("The command didn't end within 1 s and was killed.\nstdout: begun\n")
     await until(lambda: not alive(int((tmp_path / "child").read_text())))
@@ -107,13 +100,13 @@ async def test_s2_type_07_a_cancel_kills_what_runs(client: Client, tmp_path: Pat
 async def test_s2_type_07_output_is_bounded(client: Client, tmp_path: Path) -> None:
     app = coder(tmp_path, run("seq 100000; seq 5 >&2"), "done", gated=False, max_output=200)
     async with working(client, app) as runs:
-        outcome, text = await told(runs)
+        outcome, text = await told(runs, "coder")
     assert outcome == "success"
     assert "588695 characters are left out here" in text
     assert text.endswith('"stderr":"1\\n2\\n3\\n4\\n5\\n"}')
     app = coder(tmp_path, run("yes"), "done", gated=False)
     async with working(client, app) as runs:
-        outcome, text = await told(runs)
+        outcome, text = await told(runs, "coder")
     assert outcome == "failed"
     assert text.startswith("The command put out more than 10 MB and was killed.")
     assert len(text) < MAX_PAYLOAD
@@ -140,8 +133,8 @@ async def test_s2_type_07_a_folder_of_each_run(client: Client, tmp_path: Path) -
         (tmp_path / name).mkdir()
     app = coder(own, {"write_file": {"path": "x/y", "text": "é"}}, "done", gated=False)
     async with working(client, app) as runs:
-        assert await told(runs, params={"folder": "a"}) == ("success", "x/y: created")
-        outcome, text = await told(runs, params={"folder": "c"})
+        assert await told(runs, "coder", params={"folder": "a"}) == ("success", "x/y: created")
+        outcome, text = await told(runs, "coder", params={"folder": "c"})
     assert (tmp_path / "a/x/y").read_text() == "é"
     assert not (tmp_path / "b/x").exists()
     assert (outcome, text) == ("failed", "The tool failed with FileNotFoundError.")

@@ -44,6 +44,14 @@ async def first_pending(run: RunHandle) -> dict[str, object]:
     return rows[0]
 
 
+def says_yes() -> bool:
+    """Ask on the terminal. Ends the program where there is nobody to ask."""
+    try:
+        return input("Approve? [y/N] ").lower() == "y"
+    except EOFError:
+        sys.exit("nobody can be asked without a terminal: use `python -m examples.sources --approve`")
+
+
 async def main(approve: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
         book = Path(folder) / "orders.jsonl"
@@ -53,7 +61,7 @@ async def main(approve: bool) -> None:
                 run = await client.start("desk", "We need three keyboards.", id="desk-1")
                 row = await first_pending(run)
                 print(f"{row['workflow_id']} waits for {row['call']}: {row['tool']}({row['args']})", flush=True)
-                if approve or (await asyncio.to_thread(input, "Approve? [y/N] ")).lower() == "y":
+                if approve or await asyncio.to_thread(says_yes):
                     await client.run(str(row["workflow_id"])).approve(str(row["call"]), by="ann")
                 else:
                     await client.run(str(row["workflow_id"])).deny(str(row["call"]), by="ann")

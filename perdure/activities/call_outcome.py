@@ -11,8 +11,9 @@ from temporalio.exceptions import ApplicationError
 
 from perdure.activities.carry import dump_value, run_usage, usage_between
 from perdure.activities.drive import asked_again
-from perdure.activities.faults import fault_of, log_error
+from perdure.activities.faults import fault_of, log_error, writable
 from perdure.activities.large_result import Bounds, TooLarge, carried
+from perdure.activities.reported import Reported
 from perdure.contracts import (
     MAX_DETAILS,
     MAY_HAVE_RUN,
@@ -24,7 +25,7 @@ from perdure.contracts import (
     payload_size,
     told,
 )
-from perdure.errors import AnswerLost, InternalError, NotCarried, ServerUnreachable, ToolContractViolation
+from perdure.errors import AnswerLost, InternalError, NotCarried, RootMissing, ServerUnreachable, ToolContractViolation
 
 KINDS: dict[str, OutcomeKind] = {
     "success": "returned",
@@ -76,17 +77,19 @@ def outcome_of_error(call: PlannedCall, error: Exception, attempt: int) -> CallO
 
     The text of an exception may hold a secret, so it goes to the worker's log and not to the model.
     """
-    if isinstance(error, UnexpectedModelBehavior | UserError | InternalError | ToolContractViolation):
+    if isinstance(error, RootMissing):
+        log_error(f"tool {call.tool!r}", error)
+    if isinstance(error, UnexpectedModelBehavior | UserError | InternalError | ToolContractViolation | RootMissing):
         return told(call, "failed", "The call ended the run.", fault_of(error))
     if isinstance(error, ApplicationError) and error.non_retryable:
         return told(call, "failed", "The call ended the run.", fault_of(error))
     log_error(f"tool {call.tool!r}", error)
     if isinstance(error, AnswerLost) and call.options.effect == "unsafe":
         return told(call, "unknown", f"{error} {MAY_HAVE_RUN}")
-    name = error.type if isinstance(error, ApplicationError) and error.type else type(error).__name__
+    name = writable(error.type) if isinstance(error, ApplicationError) and error.type else type(error).__name__
     if call.options.effect != "unsafe" and attempt < call.options.attempts:
         delay = error.next_retry_delay if isinstance(error, ApplicationError) else None
-        raise ApplicationError(f"tool {call.tool!r} raised {name}", type=name, next_retry_delay=delay) from None
+        raise Reported(f"tool {call.tool!r} raised {name}", type=name, next_retry_delay=delay) from None
     if isinstance(error, ServerUnreachable):
         return told(call, "failed", f"{error} The call was not run." if attempt == 1 else str(error))
     return told(call, "failed", str(error) if isinstance(error, AnswerLost) else f"The tool failed with {name}.")

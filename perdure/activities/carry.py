@@ -23,6 +23,7 @@ from pydantic_ai.toolsets import ToolsetTool
 from pydantic_ai.usage import RunUsage
 from pydantic_core import PydanticSerializationError, from_json, to_jsonable_python
 
+from perdure.activities.not_finite import as_text
 from perdure.activities.parsing import parse_messages
 from perdure.contracts import Json, Usage
 from perdure.errors import ArgumentsNotCarried, NotCarried
@@ -125,8 +126,9 @@ def canonical_args(tool: ToolsetTool[Any], validated: Mapping[str, Any], context
     Defaults and coercions are in it: what is shown is what runs. Raises `ArgumentsNotCarried`, naming the field whose
     value would change (a secret written as asterisks, an excluded field, an alias that reads but doesn't write).
     """
-    envelope = _dump_args(tool, dict(validated))
-    if tool.tool_def.kind == "external":
+    dumped = _dump_args(tool, dict(validated))
+    envelope = as_text(dumped)
+    if tool.tool_def.kind == "external" and dumped == envelope:
         return envelope  # JSON already: only its schema has looked at it
     candidates: list[Any] = [envelope]
     properties: Mapping[str, Any] = tool.tool_def.parameters_json_schema.get("properties", {})
@@ -156,6 +158,18 @@ def _dump_args(tool: ToolsetTool[Any], validated: dict[str, Any]) -> dict[str, A
         raise ArgumentsNotCarried(
             f"tool {tool.tool_def.name!r}: its arguments can't be written as JSON: {error}"
         ) from error
+
+
+def are_numbers_kept(tool: ToolsetTool[Any], validated: Mapping[str, Any], context: Any) -> bool:
+    """Whether NaN and the infinities, if there are any, are among arguments that are declared as numbers."""
+    try:
+        dumped = _dump_args(tool, dict(validated))
+    except ArgumentsNotCarried:
+        return True  # that they can't be written at all is said when the call is planned
+    try:
+        return dumped == as_text(dumped) or bool(canonical_args(tool, validated, context))
+    except ArgumentsNotCarried:
+        return False
 
 
 def same(left: Any, right: Any) -> bool:

@@ -26,6 +26,7 @@ from pydantic_graph import End
 from temporalio import activity
 
 from perdure.activities.carry import run_usage
+from perdure.activities.containment import contained
 from perdure.activities.counted import usage_limits
 from perdure.activities.listing import usable
 from perdure.activities.runtime import Runtime
@@ -84,25 +85,26 @@ async def opened(
     agent = here.durable.agent
     if here.conversation.start.get("handoff"):
         capabilities = [*capabilities, ReinjectSystemPrompt()]
-    async with (
-        usable(agent, here.model, messages),
-        agent.iter(
-            prompt,
-            message_history=list(messages),
-            deferred_tool_results=decision,
-            model=here.model,
-            deps=here.deps,
-            usage=here.usage,
-            usage_limits=usage_limits(here.model, here.request_input_tokens),
-            model_settings=NO_PROVIDER_RETRIES,
-            conversation_id=activity.info().workflow_id,
-            run_id=here.run_id,
-            capabilities=capabilities,
-            infer_name=False,
-        ) as run,
-    ):
-        _seed(run, here, prompted=prompt is not None)
-        yield run
+    with contained():
+        async with (
+            usable(agent, here.model, messages),
+            agent.iter(
+                prompt,
+                message_history=list(messages),
+                deferred_tool_results=decision,
+                model=here.model,
+                deps=here.deps,
+                usage=here.usage,
+                usage_limits=usage_limits(here.model, here.request_input_tokens),
+                model_settings=NO_PROVIDER_RETRIES,
+                conversation_id=activity.info().workflow_id,
+                run_id=here.run_id,
+                capabilities=capabilities,
+                infer_name=False,
+            ) as run,
+        ):
+            _seed(run, here, prompted=prompt is not None)
+            yield run
 
 
 def _seed(run: AgentRun[Any, Any], here: Place, prompted: bool) -> None:

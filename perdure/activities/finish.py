@@ -50,6 +50,8 @@ class Finished:
     error: Fault | None = None
     skipped: Sequence[ToolCallPart] = ()
     """Calls that an output made needless."""
+    warnings: Sequence[str] = ()
+    """What whoever looks at the run should know."""
 
     @property
     def response(self) -> ModelResponse | None:
@@ -140,6 +142,7 @@ async def finished_step(end: Finished) -> Step:
         parts=dump_parts(unanswered(response.tool_calls if response else ()) if end.error else answers(end)),
         retries=StepRetries() if end.error else end.retries(),
         settle="after_calls" if end.error is None and end.settles_later() else "now",
+        warnings=list(end.warnings),
     )
     outputs = _outputs(end) if step.settle == "after_calls" else []
     step = step.model_copy(update=await _end_of(end) | {"outputs": outputs})

@@ -10,6 +10,7 @@ from pydantic_ai import AgentRun, CallToolsNode, ModelRequestNode
 from pydantic_ai.messages import UserPromptPart
 from temporalio import activity
 
+from perdure.activities.containment import contained
 from perdure.activities.counted import TooLarge
 from perdure.activities.drive import Place, advance, ended_with, opened, place
 from perdure.activities.faults import fault_of, log_error, provider_errors
@@ -20,6 +21,7 @@ from perdure.activities.runtime import Runtime
 from perdure.activities.seam import Answered, Seam
 from perdure.activities.streaming import can_stream, show
 from perdure.activities.transcript import Conversation
+from perdure.activities.unmatched import Unmatched
 from perdure.context import Live
 from perdure.contracts import Step, StepInput
 
@@ -42,7 +44,7 @@ class ModelRequests:
         with provider_errors():
             async with heartbeats() as live:
                 here = await place(self._runtime, input)
-                step = await _request(here, live, input)
+                step = await _request(here, live, input, self._runtime.unmatched)
         self._hold(here, step)
         return step
 
@@ -55,15 +57,17 @@ class ModelRequests:
             log_error("the transcript could not be cached", error)
 
 
-async def _request(here: Place, live: Live, input: StepInput) -> Step:
+async def _request(here: Place, live: Live, input: StepInput, unmatched: Unmatched) -> Step:
     seam = Seam(collect=True, retries=here.retries.tools)
     answered = Answered(used_ids=here.conversation.call_ids(), id_seed=f"{here.run_id}.{here.step}")
     messages, prompt = first_or_next(here.conversation)
     async with opened(here, [seam, answered], messages, prompt) as run:
         end = Finished(here=here, seam=seam, run=run, before=input.usage, answered=answered)
         try:
-            end.node = await _ask(run, here, live)
-            await _decide(end)
+            with contained():
+                end.node = await _ask(run, here, live)
+                end.warnings = await _judged(unmatched, end)
+                await _decide(end)
         except asyncio.CancelledError:
             if _was_asked_to() and end.keep_partial_text():
                 return interrupted_step(end)
@@ -80,6 +84,16 @@ async def _request(here: Place, live: Live, input: StepInput) -> Step:
         except Exception as error:
             log_error("the answer could not be carried", error)
             return Step(error=fault_of(error), usage=end.usage())
+
+
+async def _judged(unmatched: Unmatched, end: Finished) -> list[str]:
+    """What is new of policies that apply to no tool. A fault here doesn't undo the answer."""
+    try:
+        run_id = activity.info().workflow_run_id or ""
+        return await unmatched.judge(end.here.durable, end.run, end.seam, run_id)
+    except Exception as error:
+        log_error("the policies could not be judged", error)
+        return []
 
 
 def _was_asked_to() -> bool:

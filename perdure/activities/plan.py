@@ -11,6 +11,7 @@ from pydantic_ai.messages import ModelResponse, ToolCallPart
 from pydantic_ai.tools import ToolDefinition
 
 from perdure.activities.carry import canonical_args
+from perdure.activities.containment import contained
 from perdure.activities.faults import log_error
 from perdure.activities.seam import Seam
 from perdure.agent import DurableAgent
@@ -32,15 +33,15 @@ async def planned_calls(
     """A plan for each collected call, in the order of the response. Raises `ArgumentsNotCarried`."""
     external = {call.tool_call_id for call in requests.calls}
     collected = external | {call.tool_call_id for call in requests.approvals}
-    planned: list[PlannedCall] = []
+    plans: list[PlannedCall] = []
     for index, call in enumerate(response.tool_calls, start=1):
         if call.tool_call_id in collected:
             metadata = requests.metadata.get(call.tool_call_id, {})
-            planned_call = _planned(durable, seam, call, f"{step}.{index}", metadata)
+            plan = planned(durable, seam, call, f"{step}.{index}", metadata)
             if call.tool_call_id in external:
-                planned_call = _waits_outside(seam, planned_call, _external(requests, call))
-            planned.append(await _gated(durable, seam, call, planned_call))
-    return planned
+                plan = _waits_outside(seam, plan, _external(requests, call))
+            plans.append(await _gated(durable, seam, call, plan))
+    return plans
 
 
 def _external(requests: DeferredToolRequests, call: ToolCallPart) -> Literal["external", "question"]:
@@ -90,20 +91,22 @@ async def _applies(approval: Approval, seam: Seam, call: ToolCallPart) -> bool:
         return True
     validated, ctx = seam.validated[call.tool_call_id]
     try:
-        answer = approval.when(ctx, dict(validated))
-        return bool(await answer if inspect.isawaitable(answer) else answer)
+        with contained():
+            answer = approval.when(ctx, dict(validated))
+            return bool(await answer if inspect.isawaitable(answer) else answer)
     except Exception as error:
         log_error(f"the predicate of tool {call.tool_name!r} gates the call", error)
         return True
 
 
-def _planned(
+def planned(
     durable: DurableAgent,
     seam: Seam,
     call: ToolCallPart,
     place: str,
     metadata: Mapping[str, Any],
 ) -> PlannedCall:
+    """A plan for a call that has been validated, whatever it waits for. Raises `ArgumentsNotCarried`."""
     tool = seam.tools[call.tool_name]
     args = _args(seam, call)
     policy = _policy(durable, seam, call.tool_name)

@@ -13,6 +13,8 @@ from temporalio.exceptions import ApplicationError
 
 from perdure.activities.breaker import Circuits
 from perdure.activities.cache import Transcripts
+from perdure.activities.reported import Reported
+from perdure.activities.unmatched import Unmatched
 from perdure.agent import DurableAgent
 from perdure.app import App
 from perdure.contracts import Json, validation_problems
@@ -31,6 +33,7 @@ class Runtime:
         self.queue = ""
         """The worker's own task queue, for calls that need a session which it holds; empty where no tool does."""
         self.transcripts = Transcripts()
+        self.unmatched = Unmatched()
         self._stack = AsyncExitStack()
         self._resources: Any = None
         self._models: dict[tuple[str, str | None], Model] = {}
@@ -116,4 +119,4 @@ def not_run(error: Exception, attempt: int) -> ApplicationError:
     Of a later attempt that isn't said: an earlier one may have run.
     """
     kind = "NotRun" if attempt == 1 else type(error).__name__
-    return ApplicationError(f"The call was not run: {type(error).__name__}.", type=kind)
+    return Reported(f"The call was not run: {type(error).__name__}.", type=kind)

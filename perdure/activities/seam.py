@@ -25,9 +25,12 @@ from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
 from pydantic_core import SchemaValidator, core_schema
 
 from perdure.activities.breaker import Health, health_of
+from perdure.activities.carry import are_numbers_kept
+from perdure.activities.containment import contained
 from perdure.errors import AnswerLost
 from perdure.schemas import problems
-from perdure.toolsets.lost import lost
+from perdure.toolsets.lost import unanswered
+from perdure.toolsets.target import runs_elsewhere
 
 ANY_OBJECT = SchemaValidator(core_schema.dict_schema(core_schema.str_schema()))
 ID_LETTERS = string.ascii_lowercase + string.digits
@@ -39,6 +42,10 @@ class Collected(Exception):
     def __init__(self, requests: DeferredToolRequests) -> None:
         super().__init__("the calls of this step are collected")
         self.requests = requests
+
+
+class Elsewhere(Exception):
+    """Stops a run of the agent before a call that no worker of the agent runs. Never leaves the activity."""
 
 
 @dataclass
@@ -122,8 +129,16 @@ class Seam(AbstractCapability[Any]):
     ) -> dict[str, Any]:
         """In a tool call, read the planned arguments without asking validators and hooks a second time."""
         if self.collect:
-            return await handler(args)
-        return self.tools[call.tool_name].args_validator.validate_python(args, context=ctx.validation_context)
+            validated = await handler(args)
+            if not are_numbers_kept(self.tools[call.tool_name], validated, ctx.validation_context):
+                raise ModelRetry("The arguments are not valid: NaN and Infinity are no numbers of JSON")
+            return validated
+        tool = self.tools[call.tool_name]
+        validated = tool.args_validator.validate_python(args, context=ctx.validation_context)
+        if runs_elsewhere(tool.tool_def) and (tool.tool_def.kind != "unapproved" or ctx.tool_call_approved):
+            self.validated[call.tool_call_id] = validated, ctx
+            raise Elsewhere
+        return validated
 
     async def handle_deferred_tool_calls(
         self, ctx: RunContext[Any], *, requests: DeferredToolRequests
@@ -152,14 +167,12 @@ class _SeamToolset(WrapperToolset[Any]):
     ) -> Any:
         self.seam.began = True
         try:
-            result = await super().call_tool(name, tool_args, ctx, tool)
-        except ModelRetry as retry:
-            if lost(retry.__cause__):  # Pydantic AI's own MCP toolset has the model call again what may have run
-                self.seam.health = "ill"
-                raise AnswerLost("The MCP server was lost before it answered.") from None
-            self.seam.health = health_of(retry)
-            raise
+            with contained():
+                result = await super().call_tool(name, tool_args, ctx, tool)
         except Exception as error:
+            if what := unanswered(error):
+                self.seam.health = "ill"
+                raise AnswerLost(f"The MCP server {what}.") from None
             self.seam.health = health_of(error)
             raise
         self.seam.health = "well"

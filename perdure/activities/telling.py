@@ -9,6 +9,7 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from perdure.activities.faults import log_error
+from perdure.activities.reported import Reported
 from perdure.activities.runtime import Runtime
 from perdure.contracts import ExternalCall, Notification
 
@@ -42,4 +43,4 @@ async def _call(function: Callable[[T], Awaitable[None]] | None, argument: T, wh
         raise ApplicationError(error.message, type=error.type, non_retryable=error.non_retryable) from None
     except Exception as error:  # its text may hold a secret: it goes to the log alone
         log_error(what, error)
-        raise ApplicationError(f"the {what} raised {type(error).__name__}", type=type(error).__name__) from None
+        raise Reported(f"the {what} raised {type(error).__name__}", type=type(error).__name__) from None

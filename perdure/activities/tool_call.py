@@ -14,6 +14,7 @@ from temporalio import activity
 from temporalio.common import RawValue
 from temporalio.exceptions import ApplicationError
 
+from perdure.activities import moved
 from perdure.activities.call_outcome import deferred, outcome_of_error, outcome_of_run
 from perdure.activities.drive import Place, advance, at_calls, only_call, opened, place
 from perdure.activities.faults import log_error
@@ -21,7 +22,7 @@ from perdure.activities.large_result import Bounds
 from perdure.activities.live import heartbeats
 from perdure.activities.results import results_of_this_run
 from perdure.activities.runtime import Runtime, not_run
-from perdure.activities.seam import Collected, Seam
+from perdure.activities.seam import Collected, Elsewhere, Seam
 from perdure.context import CurrentCall, Live, enter_binding, enter_call
 from perdure.contracts import MAY_HAVE_RUN, TOOL_ACTIVITY_PREFIX, CallOutcome, Fault, PlannedCall, ToolInput, told
 from perdure.errors import InternalError
@@ -98,9 +99,11 @@ async def _within_time(input: ToolInput, here: Place, live: Live, seam: Seam) ->
     if options.on_timeout == "retry" and activity.info().attempt < options.attempts:
         raise ApplicationError(message, type="ToolTimeout")
     late = f"The call did not end within {options.timeout:g} s."
-    if options.effect == "unsafe":
-        return told(call, "unknown", f"{late} {MAY_HAVE_RUN}")
-    return told(call, "failed", late)
+    if options.effect != "unsafe":
+        return told(call, "failed", late)
+    if task.done() and not seam.began:  # what is asked before it, a list of tools say, took its time
+        return told(call, "failed", f"The call did not begin within {options.timeout:g} s. It was not run.")
+    return told(call, "unknown", f"{late} {MAY_HAVE_RUN}")
 
 
 async def _cancelled(input: ToolInput, task: asyncio.Task[CallOutcome], seam: Seam) -> CallOutcome:
@@ -135,7 +138,10 @@ async def _run(input: ToolInput, here: Place, live: Live, seam: Seam) -> CallOut
             try:
                 node = await advance(run, await at_calls(here, run))
             except Collected as collected:
-                return deferred(call, collected.requests, run, input.usage)
+                waits = deferred(call, collected.requests, run, input.usage)
+                return moved.outside(here.durable, call, waits) if waits.kind == "deferred" else waits
+            except Elsewhere:
+                return moved.elsewhere(here.durable, seam, call, activity.info().attempt)
             bounds = Bounds(call.options, len(response.tool_calls), _reader(seam))
             return await outcome_of_run(call, node, run, input.usage, bounds)
     except asyncio.CancelledError:

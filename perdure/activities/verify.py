@@ -8,6 +8,7 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from perdure.activities.faults import log_error
+from perdure.activities.reported import Reported
 from perdure.activities.runtime import Runtime
 from perdure.contracts import Principal, Verified, VerifyInput
 from perdure.errors import NotAllowed
@@ -32,7 +33,7 @@ class Verify:
             return Verified(problem=str(error))
         except Exception as error:
             log_error("the verifier failed", error)
-            raise ApplicationError(f"the verifier raised {type(error).__name__}", type="NotChecked") from None
+            raise Reported(f"the verifier raised {type(error).__name__}", type="NotChecked") from None
         if not isinstance(found, Principal):
             raise ApplicationError(
                 f"the verifier returned {type(found).__name__}, not a Principal", type="NotChecked", non_retryable=True

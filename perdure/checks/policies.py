@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -9,7 +10,9 @@ from pydantic_ai.tools import ToolDefinition
 
 from perdure.agent import DurableAgent
 from perdure.checks.functions import check_function
+from perdure.checks.kept import check_kept
 from perdure.checks.known import ruled_by, static_tools
+from perdure.checks.undecided import Open, did_you_mean, may_match, open_toolsets
 from perdure.errors import DeclarationError
 from perdure.listing import every
 from perdure.schemas import check_type
@@ -22,22 +25,31 @@ from perdure.toolsets.target import check_policy, runs_elsewhere, target_of
 def check_policies(durable: DurableAgent, where: str) -> None:
     """Raise `DeclarationError` for a policy of no tool, one that never applies, and one that a contract contradicts."""
     tools, complete = static_tools(durable)
+    found = open_toolsets(durable)
     for pattern, policy in durable.policies.items():
         what = f"{where}: policy {pattern!r}"
         check_function(f"{what}: dispatch", policy.dispatch, 1)
         if policy.breaker is not None:
             _check_breaker(durable, pattern, tools)
+        if complete or pattern in tools:
+            check_kept(durable, ruled_by(durable, pattern, tools), policy, what)
         if policy.result is not None:
             check_type(policy.result, f"{what}: result")
             _check_contracts(durable, pattern, tools, what)
         matched = [name for name in [*tools, *lookups(durable)] if fnmatchcase(name, pattern)]
-        if complete and not matched:
-            raise DeclarationError(f"{what} matches no tool. Known tools: {list(tools)}")
+        if not matched and not any(may_match(pattern, at.prefix) for at in found):
+            raise DeclarationError(f"{what} matches no tool. {_known(pattern, tools, found)}")
         if complete and all(durable.rule(name) != pattern for name in matched):
             others = sorted({durable.rule(name) for name in matched})
             raise DeclarationError(
                 f"{what} never applies: {matched} have {others}. An exact name wins, then the first pattern that fits"
             )
+
+
+def _known(pattern: str, tools: Iterable[str], found: Iterable[Open]) -> str:
+    names = list(tools)
+    others = "".join(f"; those of {at.label} begin with {at.prefix!r}" for at in found)
+    return f"Known tools: {names}{others}.{did_you_mean(pattern, names)}"
 
 
 def _check_breaker(durable: DurableAgent, pattern: str, tools: dict[str, ToolDefinition]) -> None:

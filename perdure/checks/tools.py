@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Mapping
 from io import IOBase
 from typing import IO, Any, cast, get_args, get_origin
@@ -24,13 +23,11 @@ from perdure.agent import DurableAgent
 from perdure.contracts import Json
 from perdure.errors import DeclarationError
 from perdure.listing import every, shown
+from perdure.names import TOOL_NAME, check_tool_name
 from perdure.schemas import check_schema
 from perdure.toolsets.callables import code_of
 from perdure.toolsets.contract_toolset import ContractToolset
 from perdure.toolsets.json_types import check_readable, hints_of, lost_in, name_of, read_once, schema_of
-
-TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-"""What every provider accepts as the name of a tool."""
 
 
 def check_tools(durable: DurableAgent, where: str) -> None:
@@ -137,8 +134,8 @@ def _check_names(durable: DurableAgent, where: str) -> None:
         _check_prefixes(toolset, where)
         found = shown(toolset)
         for tool, owner in found.rows:
-            if found.complete and not TOOL_NAME.fullmatch(tool.name):
-                raise DeclarationError(f"{where}: the tool name {tool.name!r} is not 1 to 64 of A-Z, a-z, 0-9, _ and -")
+            if found.complete:
+                check_tool_name(tool.name, where)
             if found.exact and tool.name in taken:
                 raise DeclarationError(
                     f"{where}: {owner.label} and {taken[tool.name].label} both have a tool {tool.name!r}. "

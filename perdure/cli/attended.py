@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shlex
 import signal
 import sys
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ from perdure.cli.chatting import Chat
 from perdure.cli.display import Display
 from perdure.cli.exits import INTERRUPTED, OK
 from perdure.cli.keyboard import Keyboard, Lines
+from perdure.cli.options import command
 from perdure.cli.start import written
 from perdure.cli.watching import Watch, ended, first
 
@@ -105,11 +105,11 @@ class Attended:
         for what in self._talk.outbox.waiting:
             self._display.note("not sent", what)
         if self._talk.begun.is_set():
-            command = shlex.join(["perdure", "chat", self._talk.agent, "--id", self._talk.run.id])
-            self._display.note("session", f"goes on without you; back to it: {command}")
+            back = command("chat", self._talk.agent, "--id", self._talk.run.id)
+            self._display.note("session", f"goes on without you; back to it: {back}")
         return code
 
     async def _end(self) -> int:
         await self._talk.run.result()
-        self._display.note("session", f"has ended: perdure show {self._talk.run.id}")
+        self._display.note("session", f"has ended: {command('show', self._talk.run.id)}")
         return OK

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from perdure.cli.exits import one_line_errors
-from perdure.cli.options import Address, IdleTimeout, Namespace, Profile, TaskQueue, json_option
+from perdure.cli.options import Address, IdleTimeout, Namespace, Profile, TaskQueue, command, json_option
 from perdure.cli.start import session_of
 
 if TYPE_CHECKING:
@@ -54,10 +54,10 @@ def chat(
 async def _chat(where: dict[str, str | None], id: str | None, asked: dict[str, Any]) -> int:
     from perdure.cli.attended import Attended
     from perdure.cli.chatting import Chat
+    from perdure.cli.connecting import connect
     from perdure.cli.display import Display
     from perdure.cli.keyboard import Keyboard, Lines
     from perdure.cli.piped import piped
-    from perdure.client import connect
 
     client = await connect(**where)
     is_new, start = await _found(client, id, asked["agent"])
@@ -71,7 +71,7 @@ async def _chat(where: dict[str, str | None], id: str | None, asked: dict[str, A
     with lines, display:
         display.note("session", f"{run.id} · /help says what can be typed")
         if start:
-            display.note("session", f"{start} earlier entries: perdure show {run.id}")
+            display.note("session", f"{start} earlier entries: {command('show', run.id)}")
         return await Attended(talk, display, lines).run(start)
 
 

@@ -14,8 +14,13 @@ from perdure.cli.exits import one_line_errors
 from perdure.cli.options import AsJson, Target
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from perdure import App
     from perdure.contracts import Json
+
+HEADERS = ("tool", "effect", "attempts", "timeout", "waits for", "arguments", "what it does")
+MORE_TOOLS = "more may be known only in a run: of MCP servers, dynamic toolsets, capabilities"
 
 
 def check(
@@ -60,8 +65,6 @@ def _show(app: App, target: str, as_json: bool) -> None:
 
 
 def _print(agent: Json) -> None:
-    from rich.table import Table
-
     from perdure.cli.text import console, plain, styled
 
     out = console(sys.stdout)
@@ -69,17 +72,40 @@ def _print(agent: Json) -> None:
     for label in ("model", "models", "output", "params", "limits", "on_limit"):
         if agent[label]:
             out.print(styled(label, plain(agent[label])))
-    table = Table("tool", "what it does", "arguments", "effect", "attempts", "timeout", "waits for", show_lines=True)
-    for tool in agent["tools"]:
-        timeout = "none" if tool["timeout"] is None else f"{tool['timeout']:g} s"
-        does = "\n".join(filter(None, (tool["description"], tool["served_by"])))
-        row = (tool["name"], does, _arguments(tool["schema"]), tool["effect"], str(tool["attempts"]))
-        table.add_row(*row, timeout, tool["waits_for"])
-    if agent["tools"]:
-        out.print(table)
+    rows = [_row(tool) for tool in agent["tools"]]
+    if rows:
+        out.print(_narrow(rows) if out.is_terminal else _wide(rows))
     if not agent["all_tools_known"]:
-        out.print(styled("tools", "more may be known only in a run: of MCP servers, dynamic toolsets, capabilities"))
+        out.print(styled("tools", MORE_TOOLS))
+    for pattern, toolsets in agent["judged_in_a_run"].items():
+        where = f"it may be for a tool of {', '.join(toolsets)}"
+        out.print(styled("policy", f"policy {pattern!r} can be judged only in a run: {where}"))
     out.print()
+
+
+def _narrow(rows: list[list[str]]) -> Table:
+    """For a terminal: what a policy says in one column, a line each."""
+    from rich.box import HEAVY_HEAD
+
+    from perdure.cli.text import table
+
+    folded = [[name, "\n".join(filter(None, policy)), args, does] for name, *policy, args, does in rows]
+    return table(("tool", "policy", "arguments", "what it does"), folded, ("tool",), box=HEAVY_HEAD)
+
+
+def _wide(rows: list[list[str]]) -> Table:
+    """A line for each tool."""
+    from perdure.cli.text import table
+
+    lines = [[" · ".join(filter(None, map(str.strip, cell.splitlines()))) for cell in row] for row in rows]
+    return table(HEADERS, lines, HEADERS)
+
+
+def _row(tool: Json) -> list[str]:
+    timeout = "no timeout" if tool["timeout"] is None else f"{tool['timeout']:g} s"
+    does = "\n".join(filter(None, (tool["description"], tool["served_by"])))
+    attempts = f"{tool['attempts']} attempt{'' if tool['attempts'] == 1 else 's'}"
+    return [tool["name"], tool["effect"], attempts, timeout, tool["waits_for"], _arguments(tool["schema"]), does]
 
 
 def _arguments(schema: Json | None) -> str:

@@ -77,7 +77,7 @@ def complete(
 
 def _decide(verb: VerbName, id: str, call: str, sent: Json, edit: bool, *where: str | None) -> None:
     async def run() -> str:
-        from perdure.client import connect
+        from perdure.cli.connecting import connect
         from perdure.errors import InvalidRequest
 
         address, namespace, profile = where

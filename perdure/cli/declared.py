@@ -9,6 +9,7 @@ from pydantic_ai.tools import ToolDefinition
 
 from perdure.agent import DurableAgent
 from perdure.checks.known import static_tools
+from perdure.checks.undecided import undecided
 from perdure.contracts import Json
 from perdure.policy import READER, ToolPolicy
 from perdure.toolsets.read_result import is_reader
@@ -32,6 +33,7 @@ def describe_agent(durable: DurableAgent) -> Json:
         "on_limit": durable.on_limit,
         "tools": [_describe_tool(durable, name, tool) for name, tool in tools.items()],
         "all_tools_known": complete,
+        "judged_in_a_run": undecided(durable),
     }
 
 

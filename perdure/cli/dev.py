@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from perdure.cli.connecting import keep_stdout
 from perdure.cli.exits import one_line_errors
 from perdure.cli.options import TARGET_HELP, TaskQueue
 from perdure.cli.worker import load, say, serve, stopping
@@ -84,6 +85,7 @@ async def _dev(
     from perdure.contracts import TASK_QUEUE
     from perdure.dev import dev_server
 
+    keep_stdout(logs=True)
     stop = stopping()
     queue = task_queue or TASK_QUEUE
     async with dev_server(port=port, ui_port=ui_port, db=db) as server:

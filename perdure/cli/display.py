@@ -41,6 +41,7 @@ class Display:
         self._said: dict[str, str] = {}
         self._shown: list[Text] = []
         self._why = ""
+        self._unserved: Sequence[str] = ()
         self.footer: Callable[[], Sequence[Text]] = tuple
         """What stands below everything on a terminal."""
 
@@ -86,6 +87,15 @@ class Display:
         if progress.why and progress.why != self._why:
             self.note("waiting", f"{progress.why} (Ctrl-C ends only this command)")
         self._why = progress.why
+        self._print_unserved(progress)
+
+    def _print_unserved(self, progress: Progress) -> None:
+        """What nobody serves, once each, as long as it stays so. While the run itself has no worker that is said."""
+        for line in progress.unserved if not progress.why else ():
+            if line not in self._unserved:
+                self.note("waiting", f"{line} (Ctrl-C ends only this command)")
+        if not progress.why:
+            self._unserved = progress.unserved
 
     def refresh(self) -> None:
         """Show anew what changes."""

@@ -34,7 +34,7 @@ def export(
 
 
 async def _export(where: dict[str, str | None], id: str, lines: bool) -> str:
-    from perdure.client import connect
+    from perdure.cli.connecting import connect
 
     run = (await connect(**where)).run(id)
     described = await run.describe()

@@ -43,7 +43,7 @@ def inbox(
 
 
 async def _waiting(where: dict[str, str | None]) -> list[dict[str, Any]]:
-    from perdure.client import connect
+    from perdure.cli.connecting import connect
 
     client = await connect(**where)
     slots = asyncio.Semaphore(AT_ONCE)
@@ -86,12 +86,20 @@ def _asks(row: dict[str, Any], names: list[str]) -> bool:
 
 
 def _print(rows: list[dict[str, Any]]) -> None:
-    from rich.table import Table
+    """A table, and the command that settles each of its rows."""
+    from perdure.cli.text import console, styled, table
+    from perdure.cli.waits import decision
 
-    from perdure.cli.text import console, printable
-
-    table = Table("run", "call", "waits for", "tool", "arguments", "expires", box=None, pad_edge=False)
+    out = console(sys.stdout)
+    if not rows:
+        out.print("nothing waits")
+        return
+    headers = ("run", "call", "waits for", "tool", "arguments", "expires")
+    cells = [
+        (row["run"], row["call"], row["kind"], row["tool"], json.dumps(row["args"]), row["expires_at"] or "")
+        for row in rows
+    ]
+    out.print(table(headers, cells, ("run", "call", "tool")))
+    out.print()
     for row in rows:
-        cells = (row["run"], row["call"], row["kind"], row["tool"], json.dumps(row["args"]), row["expires_at"] or "")
-        table.add_row(*(printable(cell) for cell in cells))
-    console(sys.stdout).print(table if rows else "nothing waits")
+        out.print(styled("waiting", decision(row["run"], row)))

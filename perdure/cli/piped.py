@@ -4,35 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from typing import TYPE_CHECKING
 
 from perdure.cli.chatting import Chat, end_of
 from perdure.cli.display import Display
 from perdure.cli.exits import OK, RUN_FAILED
 from perdure.cli.keyboard import Lines
+from perdure.cli.options import command
 from perdure.cli.outbox import Parcel, delivered
 from perdure.cli.send import print_answer
-from perdure.cli.text import decision
+from perdure.cli.waits import Waits
 from perdure.cli.watching import Watch, first
-
-if TYPE_CHECKING:
-    from perdure.client import Progress
-
-
-class Waits:
-    """Says what waits for a decision: without a terminal nobody is asked, it has to be decided elsewhere."""
-
-    def __init__(self, display: Display, id: str) -> None:
-        self._display = display
-        self._id = id
-        self._told: list[str] = []
-
-    def see(self, progress: Progress) -> None:
-        """Each call once."""
-        for row in progress.status.pending if progress.status else []:
-            if row["call"] not in self._told:
-                self._told.append(row["call"])
-                self._display.note("waiting", decision(self._id, row))
 
 
 async def piped(talk: Chat, display: Display, lines: Lines, start: int) -> int:
@@ -47,7 +28,7 @@ async def piped(talk: Chat, display: Display, lines: Lines, start: int) -> int:
             if talk.begun.is_set() and not watch.task.done():
                 await watch.has_shown_all()
     finally:
-        display.note("session", f"perdure chat {talk.agent} --id {talk.run.id}")
+        display.note("session", command("chat", talk.agent, "--id", talk.run.id))
     return code
 
 

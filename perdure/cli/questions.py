@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 from perdure.cli.display import Display
-from perdure.cli.text import decision, plain
+from perdure.cli.text import plain
+from perdure.cli.waits import Place, decision, place
 
 if TYPE_CHECKING:
     from perdure.contracts import Json, VerbName
@@ -36,8 +37,8 @@ class Questions:
     """What is asked: a row of the query `pending`."""
     wants_reason: bool = False
     """It was denied; what is typed next says why."""
-    _seen: list[str] = field(default_factory=list[str])
-    """Keys that were answered here, or can't be."""
+    _seen: list[Place] = field(default_factory=list[Place])
+    """What was answered here, or can't be."""
 
     @property
     def prompt(self) -> str:
@@ -51,18 +52,18 @@ class Questions:
     def update(self, pending: Sequence[Json]) -> None:
         """Take note of what waits now, and ask the first of it that wasn't."""
         before = self.open
-        if before is not None and not any(row["call"] == before["call"] for row in pending):
+        if before is not None and not any(self._place(row) == self._place(before) for row in pending):
             self.display.note(
                 "settled", f"{before['tool']} {before['call']}: decided elsewhere, or no longer waited for"
             )
             self._close()
         if self.open is None:
-            fresh = [row for row in pending if row["call"] not in self._seen]
+            fresh = [row for row in pending if self._place(row) not in self._seen]
             self.open = next((row for row in fresh if self._ask(row)), None)
 
     def ask_again(self, row: Json) -> None:
         """The answer was refused."""
-        self._seen.remove(row["call"])
+        self._seen.remove(self._place(row))
 
     def answer(self, line: str) -> Answer | None:
         """What a line means for what is asked; `None`: nothing yet, and it was said why."""
@@ -85,9 +86,12 @@ class Questions:
         return None
 
     def _answered(self, row: Json, verb: VerbName, sent: Json) -> Answer:
-        self._seen.append(row["call"])
+        self._seen.append(self._place(row))
         self._close()
         return Answer(row, verb, sent)
+
+    def _place(self, row: Json) -> Place:
+        return place(self.id, row)
 
     def _close(self) -> None:
         self.open, self.wants_reason = None, False
@@ -96,13 +100,16 @@ class Questions:
         """Show what is asked; whether it can be answered here."""
         args = plain(row["args"])
         if row.get("workflow_id", self.id) != self.id:  # its arguments may be cut here
-            self._seen.append(row["call"])
+            self._seen.append(self._place(row))
             self.display.note("waiting", decision(self.id, row))
             return False
-        if row["kind"] == "external" or len(args) > MAX_ASKED:
-            self._seen.append(row["call"])
-            why = "a result from outside" if row["kind"] == "external" else "a decision on more than can be shown here"
-            self.display.note("waiting", f"{row['tool']} {row['call']} waits for {why}: see `perdure inbox`")
+        if row["kind"] in ("external", "limit") or len(args) > MAX_ASKED:
+            self._seen.append(self._place(row))
+            if len(args) > MAX_ASKED:
+                self.display.note(
+                    "asks", f"{row['tool']} {row['call']}: more than can be shown here: see `perdure inbox`"
+                )
+            self.display.note("waiting", decision(self.id, row))
             return False
         if row["kind"] == "question":
             self._ask_user(row)

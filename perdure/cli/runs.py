@@ -42,19 +42,14 @@ def runs(
 
 
 async def _list(where: dict[str, str | None], agent: str | None, status: Status | None, limit: int) -> list[RunSummary]:
-    from perdure.client import connect
+    from perdure.cli.connecting import connect
 
     return await (await connect(**where)).list(agent=agent, status=status, limit=limit)
 
 
 def _print(found: list[RunSummary]) -> None:
-    from rich.table import Table
+    from perdure.cli.text import console, table
 
-    from perdure.cli.text import console, printable
-
-    table = Table("id", "agent", "status", "started (UTC)", box=None, pad_edge=False)
-    for run in found:
-        table.add_row(
-            printable(run.id), printable(run.agent) or UNKNOWN, run.status, f"{run.started:%Y-%m-%d %H:%M:%S}"
-        )
-    console(sys.stdout).print(table if found else "no runs")
+    rows = [(run.id, run.agent or UNKNOWN, run.status, f"{run.started:%Y-%m-%d %H:%M:%S}") for run in found]
+    made = table(("id", "agent", "status", "started (UTC)"), rows, ("id", "agent", "status"))
+    console(sys.stdout).print(made if found else "no runs")

@@ -91,7 +91,7 @@ def close(
 
 async def _listening(id: str, address: str | None, namespace: str | None, profile: str | None) -> RunHandle:
     """The run, once it is clear that it goes on and that a worker answers: an update would wait for one, silently."""
-    from perdure.client import connect
+    from perdure.cli.connecting import connect
 
     handle = (await connect(address=address, namespace=namespace, profile=profile)).run(id)
     await handle.check_open()
@@ -103,15 +103,17 @@ async def wait_for_answer(run: RunHandle, message: str, *, start: int, as_json: 
     """Show a run from `start` on until a message of it has its answer, and print that. Raises `RunFailed`, if it has
     none."""
     from perdure.cli.display import Display
+    from perdure.cli.options import command
+    from perdure.cli.waits import Waits
     from perdure.cli.watching import Watch
 
     with Display() as display:
         try:
-            async with Watch(run, display, start) as watch:
+            async with Watch(run, display, start, see=Waits(display, run.id).see) as watch:
                 turn = await run.wait_turn(message=message)
                 await watch.has_shown_all()
         except asyncio.CancelledError:
-            display.note("run", f"goes on without you: perdure tail {run.id}")
+            display.note("run", f"goes on without you: {command('tail', run.id)}")
             raise
     print_answer(run, turn, as_json)
 

@@ -44,7 +44,7 @@ def set_limits(
         raise typer.BadParameter("name at least one limit, for example --requests 100")
 
     async def run() -> str:
-        from perdure.client import connect
+        from perdure.cli.connecting import connect
 
         handle = (await connect(address=address, namespace=namespace, profile=profile)).run(id)
         limits = _limits(given)
@@ -69,8 +69,8 @@ def set_model(
     """Let an open run ask another of its agent's models, from the next request on."""
 
     async def run() -> str:
+        from perdure.cli.connecting import connect
         from perdure.cli.text import printable
-        from perdure.client import connect
 
         handle = (await connect(address=address, namespace=namespace, profile=profile)).run(id)
         answer = await handle.set_model(key, by=by)

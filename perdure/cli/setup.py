@@ -12,7 +12,7 @@ def setup(address: Address = None, namespace: Namespace = None, profile: Profile
     """Register perdure's search attributes in the namespace. Safe to run again."""
 
     async def run() -> None:
-        from perdure.client import connect
+        from perdure.cli.connecting import connect
         from perdure.client.setup import register
 
         client = await connect(address=address, namespace=namespace, profile=profile)

@@ -32,8 +32,8 @@ def show(
 
 
 async def _audit(id: str, as_json: bool, where: dict[str, str | None]) -> None:
+    from perdure.cli.connecting import connect
     from perdure.cli.text import audit_line, console, styled
-    from perdure.client import connect
 
     rows = await (await connect(**where)).run(id).audit()
     if as_json:
@@ -47,17 +47,17 @@ async def _audit(id: str, as_json: bool, where: dict[str, str | None]) -> None:
 
 
 async def _show(id: str, as_json: bool, where: dict[str, str | None]) -> None:
-    from perdure.client import connect
+    from perdure.cli.connecting import connect
 
     run = (await connect(**where)).run(id)
     described = await run.describe()
     status, entries = await run.status(), await run.transcript()
-    ended = await _ended(run, described)
+    ended, unserved = await _ended(run, described), await run.unserved()
     if as_json:
-        row = {"id": id, "status": described.status, **ended}
+        row = {"id": id, "status": described.status, "unserved": unserved, **ended}
         print(json.dumps({**row, "view": status.model_dump(mode="json"), "transcript": entries}, indent=2))
     else:
-        _print(described, status, entries, ended)
+        _print(described, status, entries, ended, unserved)
 
 
 async def _ended(run: RunHandle, described: RunSummary) -> Json:
@@ -72,8 +72,9 @@ async def _ended(run: RunHandle, described: RunSummary) -> Json:
         return {"failure": {"type": error.type, "message": error.message}}
 
 
-def _print(described: RunSummary, status: StatusView, entries: list[Json], ended: Json) -> None:
-    from perdure.cli.text import console, decision, entry_lines, plain, styled
+def _print(described: RunSummary, status: StatusView, entries: list[Json], ended: Json, unserved: list[str]) -> None:
+    from perdure.cli.text import console, entry_lines, plain, styled
+    from perdure.cli.waits import decision
 
     out = console(sys.stdout)
     out.print(styled("run", f"{described.id} · {described.status} · started {described.started:%Y-%m-%d %H:%M:%S} UTC"))
@@ -91,6 +92,8 @@ def _print(described: RunSummary, status: StatusView, entries: list[Json], ended
         out.print(styled("running", f"{call['tool']} {plain(call['args'])}"))
     for row in status.pending:
         out.print(styled("waiting", decision(described.id, row)))
+    for line in unserved:
+        out.print(styled("waiting", line))
     for warning in status.warnings:
         out.print(styled("warning", warning))
     if "output" in ended:

@@ -58,7 +58,7 @@ def start(
 async def _start(
     where: dict[str, str | None], agent: str, prompt: str | None, asked: dict[str, Any], *, wait: bool, as_json: bool
 ) -> None:
-    from perdure.client import connect
+    from perdure.cli.connecting import connect
 
     client = await connect(**where)
     run = await client.start(agent, prompt, **asked)
@@ -82,14 +82,18 @@ async def _start(
 async def _follow(run: Any) -> None:
     """Show the run until it has ended."""
     from perdure.cli.display import Display
+    from perdure.cli.options import command
+    from perdure.cli.waits import Waits
 
     with Display() as display:
         display.note("run", run.id)
+        waits = Waits(display, run.id)
         try:
             async for progress in run.follow():
                 display.show(progress)
+                waits.see(progress)
         except asyncio.CancelledError:
-            display.note("run", f"goes on without you: perdure show {run.id}")
+            display.note("run", f"goes on without you: {command('show', run.id)}")
             raise
 
 

@@ -36,26 +36,31 @@ def tail(
 
 
 async def _tail(where: dict[str, str | None], id: str, start: int, as_json: bool) -> None:
+    from perdure.cli.connecting import connect
     from perdure.cli.display import Display
-    from perdure.client import NoAnswer, connect
+    from perdure.cli.options import command
+    from perdure.cli.waits import Waits
+    from perdure.client import NoAnswer
 
     run = (await connect(**where)).run(id)
     progress: Progress | None = None
     with Display(sys.stdout, whole=None, live=not as_json) as display:
+        waits = Waits(display, id)
         try:
             async for progress in run.follow(start=start):
                 if as_json:
                     _print(progress)
                 display.show(progress, entries=not as_json)
+                waits.see(progress)
                 sys.stdout.flush()
         except asyncio.CancelledError:
             after = progress.next if progress else start
-            display.note("run", f"goes on without you: perdure tail {id} --from {after}")
+            display.note("run", f"goes on without you: {command('tail', id, '--from', str(after))}")
             raise
     if progress and not progress.answered:
         raise NoAnswer(
-            f"the run has ended, but not all of it could be read: {progress.why}. Go on with `perdure tail "
-            f"{id} --from {progress.next}`"
+            f"the run has ended, but not all of it could be read: {progress.why}. Go on with "
+            f"`{command('tail', id, '--from', str(progress.next))}`"
         )
 
 

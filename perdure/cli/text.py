@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, TextIO, cast
 
+from rich.box import Box
+from rich.cells import cell_len
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
 from perdure.contracts import Json, visible
@@ -23,6 +26,12 @@ STYLES = {
 }
 WIDTH = 10
 """Columns of the label."""
+PIPED = 100_000
+"""Columns of a table that nobody looks at."""
+UNBROKEN = 40
+"""Columns of a name that is kept in one piece."""
+NARROW = 10
+"""Columns that any other text has at least."""
 OUTCOMES = {"success": "returned", "interrupted": "cancelled"}
 
 Line = tuple[str, str]
@@ -30,8 +39,27 @@ Line = tuple[str, str]
 
 
 def console(stream: TextIO) -> Console:
-    """A console that wraps nothing, so that what is piped keeps its lines."""
-    return Console(file=stream, highlight=False, soft_wrap=True, markup=False, emoji=False)
+    """A console that wraps nothing, so that what is piped keeps its lines. Without a terminal a table has all the room
+    that it needs: a line for each row."""
+    width = None if stream.isatty() else PIPED
+    return Console(file=stream, highlight=False, soft_wrap=True, markup=False, emoji=False, width=width)
+
+
+def table(
+    headers: Sequence[str], rows: Collection[Sequence[str]], names: Collection[str], *, box: Box | None = None
+) -> Table:
+    """A table for `console`. Of the columns `names`, which people copy from, nothing is cut or broken, but what is
+    long; the others are folded where there is no room."""
+    made = Table(box=box, pad_edge=box is not None, show_lines=box is not None)
+    for number, header in enumerate(headers):
+        widest = max(cell_len(line) for cell in (header, *(row[number] for row in rows)) for line in cell.split("\n"))
+        if header in names and widest <= UNBROKEN:
+            made.add_column(header, no_wrap=True, min_width=widest)
+        else:
+            made.add_column(header, overflow="fold", min_width=min(widest, NARROW))
+    for row in rows:
+        made.add_row(*map(printable, row))
+    return made
 
 
 def styled(label: str, text: str) -> Text:
@@ -48,14 +76,6 @@ def printable(text: str) -> str:
 def plain(value: Any) -> str:
     """Text as it is, everything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-
-
-def decision(run: str, row: Json) -> str:
-    """What waits, a row of the query `pending`, and the command that decides it: in the run itself, or in one below."""
-    if row["kind"] == "limit":
-        return f"the run {row.get('workflow_id', run)} waits for a limit: {plain(row['args'])}"
-    verb = "approve" if row["kind"] == "approval" else "complete"
-    return f"{row['tool']} waits: perdure {verb} {row.get('workflow_id', run)} {row['call']}"
 
 
 def audit_line(row: Json) -> Line:

@@ -37,7 +37,7 @@ def token(
 
 
 async def _make(id: str, call: str, decision: VerbName, sent: Json, where: tuple[str | None, ...]) -> str:
-    from perdure.client import connect
+    from perdure.cli.connecting import connect
     from perdure.errors import InvalidRequest
 
     address, namespace, profile = where

@@ -55,8 +55,10 @@ def worker(
 def load(target: str) -> App:
     """The App, and logging for the program that serves it. Not in an event loop: a module may run one of its own."""
     from perdure import worker as loader
+    from perdure.activities.reported import report_once
 
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format=LOG_FORMAT)
+    report_once()
     try:
         return loader.load_app(target)
     except Exception as error:
@@ -67,10 +69,12 @@ def load(target: str) -> App:
 
 
 async def _worker(app: App, where: dict[str, str | None], task_queue: str | None, options: dict[str, Any]) -> None:
+    from perdure.cli.connecting import keep_stdout
     from perdure.client import connect
     from perdure.contracts import TASK_QUEUE
 
     stop = stopping()
+    keep_stdout(logs=True)
     await serve(await connect(**where), app, stop, task_queue=task_queue or TASK_QUEUE, **options)
 
 

@@ -19,7 +19,7 @@ from perdure.client.errors import ClientError, NoAnswer, missing
 from perdure.client.payloads import readable
 from perdure.client.unanswered import why_unanswered
 from perdure.client.views import LiveText, RunSummary
-from perdure.contracts import Json, TranscriptPage
+from perdure.contracts import Json, TranscriptPage, cut
 
 LOST = (RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.CANCELLED, RPCStatusCode.UNAVAILABLE)
 """What a query that nobody answered in time comes back with."""
@@ -33,6 +33,9 @@ LASTING = (
     RPCStatusCode.UNIMPLEMENTED,
 )
 """Faults that another try doesn't mend."""
+
+MAX_FAILURE = 300
+"""Characters of why an activity failed."""
 
 T = TypeVar("T")
 
@@ -85,6 +88,15 @@ class Asking:
         """What the activities said last, each in its latest attempt: what an earlier attempt said is left out."""
         run = described.workflow_execution_info.execution.run_id
         return [await self._said(run, pending) for pending in described.pending_activities]
+
+    async def repeated(self, described: DescribeWorkflowExecutionResponse) -> str:
+        """Of an activity that failed and is tried again: its name, and why it failed. Empty where there is none."""
+        for pending in described.pending_activities:
+            if pending.attempt > 1 and pending.HasField("last_failure"):
+                error = await self.client.data_converter.decode_failure(pending.last_failure)
+                text = " ".join(cut(str(error), MAX_FAILURE).split())
+                return f"{pending.activity_type.name} is tried again: {text}"
+        return ""
 
     async def _said(self, run: str, pending: PendingActivityInfo) -> LiveText:
         said: Json = {}

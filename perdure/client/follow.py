@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from temporalio.api.workflowservice.v1 import DescribeWorkflowExecutionResponse
 from temporalio.service import RPCError, RPCStatusCode
 
 from perdure.client.asking import LOST, Asking, is_open, passes
 from perdure.client.errors import ClientError, NoAnswer
+from perdure.client.unserved import Unserved
 from perdure.client.views import LiveText, Progress
 from perdure.contracts import Json, StatusView, TranscriptPage, TurnView
 
@@ -46,17 +47,18 @@ async def follow(asking: Asking, start: int, every: float) -> AsyncIterator[Prog
 
     Raises `NoSuchRun`, and what another try doesn't mend.
     """
-    position, pause = Position(start), every
+    position, pause, unserved = Position(start), every, Unserved(asking.client)
     while True:
         try:
             described = await asking.describe(retry=False)
             changed = _place(described) != position.known
+            await unserved.look(described)
             async for progress in _look(asking, position, described):
-                yield progress
+                yield replace(progress, unserved=unserved.lines)
         except RPCError as error:
             if not passes(error):
                 raise
-            yield Progress([], [], False, _lost(asking, error), position.start)
+            yield Progress([], [], False, _lost(asking, error), position.start, unserved=unserved.lines)
             pause = every * SLOWEST
         else:
             if not is_open(described.workflow_execution_info):
@@ -70,7 +72,7 @@ async def _look(
 ) -> AsyncIterator[Progress]:
     """What is new since the last look: page by page, the last one with what is being said."""
     if _place(described) == position.known:
-        yield Progress([], await asking.live(described), True, "", position.start)
+        yield Progress([], await asking.live(described), True, await asking.repeated(described), position.start)
         return
     timeouts = asking.timeouts[:1] if is_open(described.workflow_execution_info) else asking.timeouts
     try:  # the state first: the entries are then at least as far
@@ -87,7 +89,7 @@ async def _look(
     live = await asking.live(await asking.describe(retry=False) if page.entries else described)
     position.known = _place(described)
     position.turn = turns[-1] if turns else position.turn or BEFORE
-    yield _progress(position, page, live, status, turns)
+    yield replace(_progress(position, page, live, status, turns), why=await asking.repeated(described))
 
 
 def _progress(

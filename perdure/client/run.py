@@ -12,6 +12,7 @@ from perdure.client.asking import Asking, is_open, summary
 from perdure.client.errors import RunClosed, missing, run_failed
 from perdure.client.follow import POLL, follow, wait_turn
 from perdure.client.payloads import readable
+from perdure.client.unserved import unserved
 from perdure.client.verbs import Verbs
 from perdure.client.views import LiveText, Progress, RunSummary
 from perdure.contracts import Json, RunResult, StatusView, TurnView
@@ -105,6 +106,14 @@ class RunHandle(Verbs):
     async def describe(self) -> RunSummary:
         """The run as the server knows it."""
         return summary((await self._asking.describe()).workflow_execution_info)
+
+    async def unserved(self) -> list[str]:
+        """What the run waits for that nobody serves: calls on a task queue that no worker polls, child workflows whose
+        own task fails; a line each, with what to do. Needs no worker. Empty also where the server lets nobody ask."""
+        try:
+            return await unserved(self._client, await self._asking.describe())
+        except RPCError:
+            return []
 
     async def check_open(self) -> None:
         """Raise `RunClosed` where the run has ended, `NoSuchRun` where there is none. Needs no worker."""

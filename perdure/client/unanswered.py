@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import shlex
-import time
 
 from temporalio.api.common.v1 import WorkflowExecution
-from temporalio.api.enums.v1 import TaskQueueType, WorkflowExecutionStatus, WorkflowTaskFailedCause
+from temporalio.api.enums.v1 import WorkflowExecutionStatus, WorkflowTaskFailedCause
 from temporalio.api.history.v1 import HistoryEvent, WorkflowTaskFailedEventAttributes
-from temporalio.api.taskqueue.v1 import TaskQueue
 from temporalio.api.workflowservice.v1 import (
-    DescribeTaskQueueRequest,
     DescribeWorkflowExecutionResponse,
     GetWorkflowExecutionHistoryReverseRequest,
 )
@@ -18,11 +15,9 @@ from temporalio.client import Client
 from temporalio.service import RPCError
 
 from perdure.client.payloads import NOT_CONFIGURED
+from perdure.client.pollers import WORKFLOWS, is_served
 from perdure.contracts import TASK_QUEUE, cut
 
-POLLER_AGE = 75.0
-"""Seconds since the last poll after which a worker is gone. A poll lasts up to a minute, and the server names pollers
-for five minutes."""
 EVENTS = 20
 """How many of the latest events of a history are looked through for what became of the last workflow task."""
 MAX_CAUSE = 500
@@ -33,32 +28,40 @@ async def why_unanswered(client: Client, described: DescribeWorkflowExecutionRes
     """What is the matter and what to do, in one line. The same words as long as nothing changes; asks no worker."""
     info = described.workflow_execution_info
     running = info.status == WorkflowExecutionStatus.WORKFLOW_EXECUTION_STATUS_RUNNING
-    address = client.service_client.config.target_host
-    queue = f"task queue {info.task_queue!r} at {address} (namespace {client.namespace!r})"
+    queue = named(client, info.task_queue)
     try:
-        if not await _polled(client, info.task_queue):
-            option = "" if info.task_queue == TASK_QUEUE else f" --task-queue {shlex.quote(info.task_queue)}"
-            then = ", the run goes on then" if running else ""
-            return f"no worker polls {queue}: start one with `perdure worker MODULE:APP{option}`{then}"
-        failure = await _failure(client, described) if described.pending_workflow_task.attempt > 1 else None
+        if not await is_served(client, info.task_queue, WORKFLOWS):
+            return f"no worker polls {queue}: {to_start(info.task_queue)}{', the run goes on then' if running else ''}"
+        failure = await task_failure(client, described)
     except RPCError as error:  # not everybody may ask
         return f"no worker of {queue} answers, and why can't be found out: {error}"
     if failure:
-        hint = ". Start the worker with the PERDURE_PAYLOADS of the run's client" if NOT_CONFIGURED in failure else ""
-        return f"a worker polls {queue}, but the run's workflow task fails and is tried again: {failure}{hint}"
+        return f"a worker polls {queue}, but the run's workflow task fails and is tried again: {failure}"
     return f"a worker of {queue} has polled in the last minute, but doesn't answer: it is busy, or has just ended"
 
 
-async def _polled(client: Client, queue: str) -> bool:
-    """Whether a worker takes workflow tasks of the queue."""
-    request = DescribeTaskQueueRequest(
-        namespace=client.namespace,
-        task_queue=TaskQueue(name=queue),
-        task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW,
+def named(client: Client, queue: str) -> str:
+    """A task queue, and where it is."""
+    address = client.service_client.config.target_host
+    return f"task queue {queue!r} at {address} (namespace {client.namespace!r})"
+
+
+def to_start(queue: str, *, option: str = "--task-queue") -> str:
+    """How to start a worker of an App for the queue."""
+    options = "" if queue == TASK_QUEUE else f" {option} {shlex.quote(queue)}"
+    return f"start one with `perdure worker MODULE:APP{options}`"
+
+
+async def task_failure(client: Client, described: DescribeWorkflowExecutionResponse) -> str:
+    """What the workflow task that is tried again failed with; empty where it is its first attempt, or didn't fail.
+
+    Raises `RPCError`.
+    """
+    failure = await _failure(client, described) if described.pending_workflow_task.attempt > 1 else None
+    hint = (
+        ". Start the worker with the PERDURE_PAYLOADS of the run's client" if NOT_CONFIGURED in (failure or "") else ""
     )
-    answer = await client.workflow_service.describe_task_queue(request, retry=True)
-    oldest = time.time() - POLLER_AGE
-    return any(poller.last_access_time.ToSeconds() > oldest for poller in answer.pollers)
+    return f"{failure}{hint}" if failure else ""
 
 
 async def _failure(client: Client, described: DescribeWorkflowExecutionResponse) -> str | None:

@@ -53,13 +53,16 @@ class Progress:
     answered: bool
     """Whether a worker answered. While none does there are no new entries."""
     why: str = ""
-    """Why none did, and what to do, in one line."""
+    """Why none did, and what to do, in one line; where one did, which activity failed and is tried again."""
     start: int = 0
     """The index of the first of the entries. There is a gap before it only where old entries were dropped."""
     status: StatusView | None = None
     """The run's state and what waits, where it may have changed: the entries are at least as far."""
     turns: list[TurnView] = field(default_factory=list[TurnView])
     """Turns that have begun, ended or changed since the last look; at the first look, the latest one."""
+    unserved: list[str] = field(default_factory=list[str])
+    """What the run waits for that nobody serves, and what to do, a line each: `RunHandle.unserved()`, asked now and
+    then."""
 
     @property
     def next(self) -> int:

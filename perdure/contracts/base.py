@@ -158,9 +158,14 @@ class Recorded(BaseModel):
 
 
 class Compact(Recorded):
-    """What is in history many times: empty fields aren't written. So no field may default to anything that is empty
-    and mean something else by it."""
+    """What is in history many times: empty fields aren't written, but for those without a default, which have to be
+    there where it is read. So no field may default to anything that is empty and mean something else by it."""
 
     @model_serializer(mode="wrap")
     def _without_empty(self, handler: SerializerFunctionWrapHandler) -> Json:
-        return {name: value for name, value in handler(self).items() if not is_empty(value)}
+        fields = type(self).model_fields
+        return {
+            name: value
+            for name, value in handler(self).items()
+            if not is_empty(value) or (name in fields and fields[name].is_required())
+        }

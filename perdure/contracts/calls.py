@@ -150,6 +150,18 @@ class PlannedCall(Compact):
         return value if value in ("run", "approve", "external", "question") else "unknown"
 
 
+class Moved(Compact):
+    """How a call is made whose tool is served otherwise since it was planned."""
+
+    target: Target | None = None
+    """Absent: somebody outside, whose result is waited for."""
+    options: CallOptions = CallOptions()
+    wait: float | None = None
+    dispatch: bool = False
+    checked: bool = False
+    """These three as in a `PlannedCall`."""
+
+
 class CallOutcome(Compact):
     """What became of one call. Every planned call gets exactly one."""
 
@@ -166,6 +178,8 @@ class CallOutcome(Compact):
     """Of a `deferred` call: what it waits for."""
     result: list[Any] = []
     """One item, where the result came from outside: the result."""
+    moved: Moved | None = None
+    """It was not run: it is to be made so. `kind` is for a workflow that doesn't know this."""
     bound_queue: str = ""
     """The queue of the worker that holds the session now, of a call that needs one."""
     usage: Usage = Usage()

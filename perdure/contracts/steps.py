@@ -50,6 +50,8 @@ class Step(Compact):
     retries: StepRetries = StepRetries()
     interrupted: bool = False
     """The request was cancelled while the model answered: the entry holds the text it had got to."""
+    warnings: list[str] = []
+    """What whoever looks at the run should know: an approval that gates nothing."""
     counted_input: int | None = None
     """Input tokens of a request that was counted and not sent, since they are more than `request_input_tokens`."""
     usage: Usage = Usage()

@@ -10,8 +10,10 @@ import asyncio
 import hashlib
 import os
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TypeVar
 
 from temporalio.api.common.v1 import Payload
 from temporalio.converter import StorageDriverClaim, StorageDriverRetrieveContext, StorageDriverStoreContext
@@ -21,6 +23,9 @@ from perdure.payloads.base import PayloadStore, checked
 
 NAME = "perdure.files"
 """In every reference in history: never changes."""
+THREADS = ThreadPoolExecutor(8, thread_name_prefix="perdure-files")
+"""Of the store's own: those of the loop may all be with tools that hang."""
+T = TypeVar("T")
 
 
 class FileStore(PayloadStore):
@@ -52,10 +57,10 @@ class FileStore(PayloadStore):
         return [await self._retrieve(claim.claim_data.get("sha256", "")) for claim in claims]
 
     async def put(self, name: str, data: bytes) -> None:
-        await asyncio.to_thread(self._write, checked(name), data)
+        await _in_thread(self._write, checked(name), data)
 
     async def find(self, name: str) -> bytes | None:
-        return await asyncio.to_thread(self._read, checked(name))
+        return await _in_thread(self._read, checked(name))
 
     async def _store(self, data: bytes) -> str:
         digest = hashlib.sha256(data).hexdigest()
@@ -97,6 +102,10 @@ class FileStore(PayloadStore):
             return None
         except OSError as error:
             raise PayloadStoreError(f"{name!r} in {str(self.folder)!r} can't be read: {error}") from error
+
+
+async def _in_thread(function: Callable[..., T], *args: object) -> T:
+    return await asyncio.get_running_loop().run_in_executor(THREADS, function, *args)
 
 
 def _place(digest: str) -> str:

@@ -10,12 +10,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pydantic import BaseModel
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.tools import Tool
 
 from perdure.contracts import AgentTerms, Limits, Target
 from perdure.errors import DeclarationError
 from perdure.names import check_name
+from perdure.toolsets.json_types import closed
 from perdure.toolsets.signature import fields_of, of_function, of_model
 from perdure.toolsets.target import metadata_of
 from perdure.typed import check_arguments, shown
@@ -59,7 +61,8 @@ def agent_tool(
         name: what the model calls the tool; `None`: `ask_` and the agent's name.
         description: what the model reads of it.
         input: what the model gives: a model, dataclass or TypedDict. Its field `prompt` is the other agent's prompt,
-            every other field one of its params. `None`: the prompt alone.
+            every other field one of its params. A model refuses fields that it hasn't, unless its `model_config` says
+            otherwise. `None`: the prompt alone.
         prompt: the name of that field.
         params: params of the other agent that are always the same.
         inherit: names of params that are the calling run's own. The model has no say in them.
@@ -129,7 +132,8 @@ def _named(verb: str, agent: str) -> str:
 
 def _tool(target: Target, name: str, description: str, input: Any, where: str, more: dict[str, Any]) -> Tool[Any]:
     default = _prompted if target.kind == "agent" else _handed
-    stub = of_function(default, where) if input is None else of_model(input, None, name, where)
+    given: Any = closed(input) if isinstance(input, type) and issubclass(input, BaseModel) else input
+    stub = of_function(default, where) if given is None else of_model(given, None, name, where)
     _check_names(target, input, where)
     try:
         tool = Tool(stub, name=name, description=description, takes_ctx=False, **more)

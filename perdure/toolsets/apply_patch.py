@@ -8,13 +8,13 @@ from __future__ import annotations
 import re
 from typing import Any, Literal
 
-from agents.apply_diff import apply_diff
 from pydantic_ai import FunctionToolset, RunContext
 from pydantic_ai.exceptions import ToolFailed
 
 from perdure.context import call_or_none
 from perdure.toolsets.folder import Folder
-from perdure.toolsets.workspace import Root, check_root, encoded, folder, text_of, within
+from perdure.toolsets.v4a import changed, created
+from perdure.toolsets.workspace import BOUNDED, Root, encoded, folder, rooted, text_of, within
 from perdure.typed import check_arguments
 
 Operation = Literal["create_file", "update_file", "delete_file"]
@@ -24,10 +24,9 @@ SIGNS = {"+": "-", "-": "+"}
 def patching(root: Root, *, id: str = "apply_patch", gated: bool = True, git: bool = False) -> FunctionToolset[Any]:
     """A toolset of `apply_patch`. `root`, `gated` and `git` mean what they mean to `workspace`."""
     check_arguments(patching, locals(), f"patching(id={id!r})", own=("root",))
-    check_root(root)
-    tools: FunctionToolset[Any] = FunctionToolset(id=id)
+    tools: FunctionToolset[Any] = FunctionToolset(id=id, metadata=rooted(root))
 
-    @tools.tool(sequential=True, requires_approval=gated)
+    @tools.tool(sequential=True, requires_approval=gated, args_validator=BOUNDED)
     def apply_patch(  # pyright: ignore[reportUnusedFunction]
         ctx: RunContext[Any], type: Operation, path: str, diff: str = ""
     ) -> str:
@@ -37,8 +36,8 @@ def patching(root: Root, *, id: str = "apply_patch", gated: bool = True, git: bo
             type: What to do.
             path: The file, relative to the root folder.
             diff: A V4A diff without the lines "*** Begin Patch" and "*** Update File". To update: sections that begin
-                with "@@", optionally followed by a line of the file before the change, with a few unchanged lines after
-                " ", removed ones after "-" and added ones after "+". To create: every line after "+".
+                with "@@", optionally followed by a whole line of the file before the change, with a few unchanged lines
+                after " ", removed ones after "-" and added ones after "+". To create: every line after "+".
         """
         return within(lambda: _apply(folder(root, ctx, git), type, path, diff))
 
@@ -82,7 +81,7 @@ def _update(files: Folder, path: str, diff: str) -> str:
 
 def _applied(text: str, diff: str, *, create: bool = False) -> str:
     try:
-        return apply_diff(text, diff, mode="create" if create else "default")
+        return created(diff) if create else changed(text, diff)
     except ValueError as error:
         raise ToolFailed(f"The diff doesn't fit: {str(error)[:500]}") from None
 
@@ -90,7 +89,7 @@ def _applied(text: str, diff: str, *, create: bool = False) -> str:
 def _has(text: str, diff: str) -> bool:
     """Whether the diff, applied to some text, makes this one: it can be taken back, and then applied again."""
     try:
-        return apply_diff(apply_diff(text, _inverse(diff)), diff) == text
+        return changed(changed(text, _inverse(diff)), diff) == text
     except ValueError:
         return False
 

@@ -23,7 +23,8 @@ def with_claims(policy: ToolPolicy, rule: str, tool: ToolDefinition) -> ToolPoli
 
     `rule` is the name or pattern the policy is for, empty for the default. A policy for the tool's own name is the
     last word; one for a pattern says what the effect is and who approves, but doesn't let a destructive tool run
-    undecided: its `when` doesn't count.
+    undecided: its `when` doesn't count. Of claims that contradict each other the stricter counts: a tool that calls
+    itself destructive is neither `safe` nor ungated because it says that it only reads too.
     """
     metadata = tool.metadata or {}
     claimed = metadata.get("annotations")
@@ -32,13 +33,13 @@ def with_claims(policy: ToolPolicy, rule: str, tool: ToolDefinition) -> ToolPoli
     claims, trusted = cast("dict[str, Any]", claimed), metadata.get(TRUSTED) is True
     if trusted and not rule:
         policy = replace(policy, effect=_effect(claims))
-    if claims.get("destructiveHint") is True and not (trusted and claims.get("readOnlyHint") is True):
+    if claims.get("destructiveHint") is True:
         approval = Approval() if policy.approval is None else replace(policy.approval, when=None)
         policy = replace(policy, approval=approval)
     return policy
 
 
 def _effect(claims: dict[str, Any]) -> Effect:
-    if claims.get("readOnlyHint") is True:
+    if claims.get("readOnlyHint") is True and claims.get("destructiveHint") is not True:
         return "safe"
     return "idempotent" if claims.get("idempotentHint") is True else "unsafe"

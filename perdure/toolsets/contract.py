@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, cast
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, RootModel, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BaseModel, RootModel, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_ai.tools import ToolDefinition
 from pydantic_core import PydanticSerializationError, to_jsonable_python
@@ -20,7 +20,7 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 from perdure.contracts import Json, Target, unfit, validation_problems
 from perdure.errors import DeclarationError, ToolContractViolation
 from perdure.schemas import problems
-from perdure.toolsets.json_types import check_readable, lost_in, name_of, schema_of
+from perdure.toolsets.json_types import check_readable, closed, lost_in, name_of, schema_of
 from perdure.toolsets.target import metadata_of
 from perdure.typed import check_fields
 
@@ -106,11 +106,7 @@ class ToolContract:
     @cached_property
     def arguments(self) -> type[BaseModel]:
         """The input model, which refuses unknown arguments where it doesn't say what becomes of them."""
-        model = self.input_model
-        config = ConfigDict(extra=model.model_config.get("extra") or "forbid")
-        body = {"model_config": config, "__module__": model.__module__, "__doc__": model.__doc__}
-        make: Any = type(model)
-        return make(model.__name__, (model,), body)
+        return closed(self.input_model)
 
     @cached_property
     def args_validator(self) -> Any:
@@ -125,7 +121,7 @@ class ToolContract:
     def read_input(self, args: Mapping[str, Any]) -> BaseModel:
         """The input model of validated arguments, read from their JSON: what was planned is what runs."""
         plain = to_jsonable_python(dict(args), by_alias=True, round_trip=True, bytes_mode="utf8")
-        return self.arguments.model_validate(plain)
+        return self.input_model.model_validate(plain)  # unknown arguments are refused before
 
     @cached_property
     def _output(self) -> TypeAdapter[Any]:

@@ -48,6 +48,9 @@ class ContractToolset(NoFunction, FunctionToolset[Any]):
         super().__init__(id=id)
         self.contracts: dict[str, ToolContract] = {}
         self._promised = list(contracts)
+        names = [contract.name for contract in self._promised]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise DeclarationError(f"ContractToolset {id!r}: {twice} name more than one contract each")
 
     @property
     def unserved(self) -> list[str]:
@@ -84,7 +87,7 @@ class ContractToolset(NoFunction, FunctionToolset[Any]):
         def wait(ctx: RunContext[Any], /, **args: Any) -> None:
             raise CallDeferred(metadata={"result_schema": schema})
 
-        self._add(contract, _never, options, validator=wait)
+        self._add(contract, wait, options, validator=wait)
 
     def target(self, contract: ToolContract, target: Target, **options: Unpack[ToolOptions]) -> None:
         """Serve a contract by what the agent's workflow schedules itself, an activity of another worker, say.
@@ -144,8 +147,8 @@ class ContractToolset(NoFunction, FunctionToolset[Any]):
 
 
 def _never(ctx: RunContext[Any], /, **args: Any) -> Any:
-    """In place of a function that nobody calls: the call waits, or the workflow makes it."""
-    raise NotImplementedError("this contract is not served by a function")
+    """In place of a function that nobody calls: the workflow makes the call."""
+    raise NotImplementedError("only a run of AgentWorkflow can make this call, and it schedules it itself")
 
 
 def _serving(handler: Handler) -> Callable[..., Any]:

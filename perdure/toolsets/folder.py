@@ -6,6 +6,7 @@ what was checked is what is used: no path is looked up a second time. Links are 
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import stat
@@ -15,7 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal
 
-from perdure.errors import DeclarationError
+from perdure.errors import DeclarationError, RootMissing
 from perdure.toolsets.marks import keep_marks, marks_of
 from perdure.toolsets.paths import FolderError, check_git, parts_of, refusal, writing
 
@@ -23,6 +24,9 @@ MAX_FILE = 10_000_000
 """Bytes of a file that is read or written."""
 PATIENCE = 5.0
 """Seconds that a writer waits for another one in the same folder."""
+MISSING = (errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.ELOOP)
+ROOT = "perdure_root"
+"""The key in a tool's metadata: its root folder, where that is the same in every run."""
 Written = Literal["created", "changed", "unchanged"]
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 _FILE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -34,7 +38,7 @@ class Folder:
     Nothing in a `.git` is changed, unless `git` says so.
 
     Raises `DeclarationError` for a root that isn't the absolute path of a folder, `FolderError` for what is wrong with
-    a path, and `OSError` where the root is gone or the disk fails.
+    a path, `RootMissing` where the root isn't there, and `OSError` where the disk fails.
     """
 
     def __init__(self, root: object, *, git: bool = False) -> None:
@@ -91,6 +95,17 @@ class Folder:
         with self._folder(parts_of(path), path) as folder, os.scandir(folder) as found:
             return sorted(f"{entry.name}{_mark(entry)}".encode(errors="replace").decode() for entry in found)
 
+    def opened(self) -> int:
+        """A descriptor of the root. Raises `RootMissing` where it isn't a folder that can be opened here."""
+        try:
+            return os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError as error:
+            if error.errno not in MISSING:
+                raise
+            raise RootMissing(
+                f"the root folder {str(self.root)!r} can't be used on this worker: {os.strerror(error.errno)}"
+            ) from None
+
     @contextmanager
     def _parent(self, path: str, *, write: bool = False, create: bool = False) -> Generator[tuple[int, str]]:
         """The open folder that a file lies in, and the file's name."""
@@ -104,7 +119,7 @@ class Folder:
 
     @contextmanager
     def _folder(self, names: list[str], path: str, *, create: bool = False) -> Generator[int]:
-        current = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        current = self.opened()
         try:
             for name in names:
                 inner = _enter(current, name, path, create)

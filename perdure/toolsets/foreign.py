@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import inspect
 import logging
 from collections import Counter
@@ -21,6 +22,7 @@ from perdure.context import call_or_none
 from perdure.contracts import Json
 from perdure.errors import DeclarationError
 from perdure.schemas import check_schema, problems
+from perdure.toolsets.callables import code_of
 from perdure.typed import check_value, shown
 
 LOG = logging.getLogger("perdure")
@@ -126,6 +128,22 @@ def refuse_arguments(wrong: str) -> NoReturn:
     raise ModelRetry(f"The arguments are not valid: {wrong}")
 
 
+def refuse_generator(function: Callable[..., Any]) -> None:
+    """Raise `ToolFailed` for a function of which a library makes the text of a generator, without running it."""
+    code = code_of(function)
+    if inspect.isgeneratorfunction(code) or inspect.isasyncgenfunction(code):
+        raise ToolFailed("The tool was not run: it is a generator, and can be read once only; return a list.")
+
+
+def from_base64(tool: str, data: str) -> bytes:
+    """The bytes of an image or a file that a tool returned. Raises `ToolFailed` where it isn't base64: Python's own
+    reading passes over what it doesn't know, and a model would get an empty file."""
+    try:
+        return base64.b64decode("".join(data.split()), validate=True)
+    except ValueError:
+        raise ToolFailed(f"The tool {tool!r} ran, but the data of an image or file it returned isn't base64.") from None
+
+
 def is_repeated() -> bool:
     """Whether Temporal repeats this call where it raises now. Not in a plain `agent.run`, which has no attempts."""
     call = call_or_none()
@@ -138,6 +156,14 @@ def version_of(distribution: str) -> str:
         return version(distribution)
     except PackageNotFoundError:
         return "unknown"
+
+
+def no_sdk(module: str) -> str:
+    """What a module says that needs the OpenAI Agents SDK, and can't import it."""
+    return (
+        f"{module} needs the OpenAI Agents SDK, imported as `agents`: pip install 'perdure[openai-agents]'; "
+        "if it is installed, a file agents.py of yours hides it"
+    )
 
 
 def log_fault(tool: str, error: Exception) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import is_dataclass
 from typing import Any, get_args, get_origin, get_type_hints
 
-from pydantic import BaseModel, TypeAdapter
+from pydantic import BaseModel, ConfigDict, TypeAdapter
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
 from pydantic.fields import FieldInfo
 from pydantic_ai.tools import GenerateToolJsonSchema
@@ -34,6 +34,14 @@ def schema_of(kind: Any, where: str, *, written: bool) -> Json:
     except (PydanticSchemaGenerationError, PydanticUserError) as error:
         reason = str(error).splitlines()[0]
         raise DeclarationError(f"{where}: {name_of(kind)} can't be written as JSON and read again: {reason}") from None
+
+
+def closed(model: type[BaseModel]) -> type[BaseModel]:
+    """The model, which refuses unknown fields where its `model_config` doesn't say what becomes of them."""
+    config = ConfigDict(extra=model.model_config.get("extra") or "forbid")
+    body = {"model_config": config, "__module__": model.__module__, "__doc__": model.__doc__}
+    make: Any = type(model)
+    return make(model.__name__, (model,), body)
 
 
 def read_once(kind: Any, *, argument: bool = False) -> Any:

@@ -10,7 +10,7 @@ from pydantic_ai.messages import ToolReturn
 
 from perdure.contracts import Json
 from perdure.errors import DeclarationError
-from perdure.toolsets.foreign import each_of, foreign, refuse_arguments, retry_unless_valid
+from perdure.toolsets.foreign import each_of, foreign, refuse_arguments, refuse_generator, retry_unless_valid
 from perdure.toolsets.misplaced import NoFunction
 from perdure.typed import check_value
 
@@ -83,10 +83,14 @@ def _adapted(tool: BaseTool, id: str, inject: Mapping[str, Inject]) -> Tool[Any]
     def made(ctx: RunContext[Any], args: Json) -> Any:
         return {"type": "tool_call", "id": ctx.tool_call_id, "name": tool.name, "args": whole(ctx, args)}
 
+    body = _body(tool)
+
     async def call_async(ctx: RunContext[Any], /, **args: Any) -> ToolReturn[Any]:
+        refuse_generator(body)
         return result_of(tool.name, await tool.ainvoke(made(ctx, args)))
 
     def call(ctx: RunContext[Any], /, **args: Any) -> ToolReturn[Any]:
+        refuse_generator(body)
         return result_of(tool.name, tool.invoke(made(ctx, args)))
 
     adapted = foreign(tool.name, tool.description, schema, call_async if _is_async(tool) else call, check, where)
@@ -117,6 +121,13 @@ def _schema(tool: BaseTool, where: str) -> Json:
     schema: Json = dict(cast("Json", shown) if isinstance(shown, dict) else shown.model_json_schema())
     schema = {key: value for key, value in schema.items() if key not in ("title", "description")}
     return {"type": "object", "properties": {}, **schema}
+
+
+def _body(tool: BaseTool) -> Any:
+    """The function that runs: the tool's own, or the method of its class."""
+    if _is_async(tool):
+        return getattr(tool, "coroutine", None) or tool._arun  # pyright: ignore[reportPrivateUsage]
+    return getattr(tool, "func", None) or tool._run  # pyright: ignore[reportPrivateUsage]
 
 
 def _is_async(tool: BaseTool) -> bool:

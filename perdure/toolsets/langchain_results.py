@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,32 +12,33 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from perdure.contracts import Json, payload_size
 from perdure.errors import NotCarried
-from perdure.toolsets.foreign import one_or_list
+from perdure.toolsets.foreign import from_base64, one_or_list
 
 MAX_ARTIFACT = 65_536
 """Bytes of an artifact, which no model reads; a larger one is left out."""
 
 
 def result_of(name: str, message: Any) -> ToolReturn[Any]:
-    """The content for the model, with the artifact beside it. Raises `ToolFailed` for an error the tool handled."""
+    """The content for the model, with the artifact beside it. Raises `ToolFailed` for an error the tool handled, and
+    for an image or file whose data isn't base64."""
     if not isinstance(message, ToolMessage):
         raise NotCarried(f"tool {name!r} returned {type(message).__name__}, which only LangGraph can do something with")
     if message.status == "error":
         raise ToolFailed(str(message.text))
     content: Any = message.content
     if not isinstance(content, str):
-        content = one_or_list([_block(block) for block in message.content_blocks])
+        content = one_or_list([_block(block, name) for block in message.content_blocks])
     artifact: Any = message.artifact
     return ToolReturn(content, metadata=None if artifact is None else _artifact(artifact))
 
 
-def _block(block: Mapping[str, Any]) -> Any:
+def _block(block: Mapping[str, Any], tool: str) -> Any:
     """A block of content: text, image and file as Pydantic AI has them, others as JSON."""
     kind, url = block["type"], block.get("url")
     if kind == "text":
         return block["text"]
     if block.get("base64"):
-        return BinaryContent(base64.b64decode(block["base64"]), media_type=block.get("mime_type") or f"{kind}/*")
+        return BinaryContent(from_base64(tool, block["base64"]), media_type=block.get("mime_type") or f"{kind}/*")
     if kind == "image" and url:
         return ImageUrl(url)
     if kind == "file" and url:

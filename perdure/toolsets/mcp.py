@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
@@ -17,11 +16,8 @@ from datetime import timedelta
 from time import monotonic
 from typing import Any, NoReturn
 
-from fastmcp.client import Client
-from mcp.types import ToolListChangedNotification
 from pydantic_ai import RunContext
 from pydantic_ai.exceptions import ModelRetry, ToolFailed
-from pydantic_ai.mcp import MCPToolset
 from pydantic_ai.messages import InstructionPart, ToolCallPart
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
@@ -30,24 +26,30 @@ from perdure.context import binding
 from perdure.errors import AnswerLost, DeclarationError, ServerUnreachable
 from perdure.toolsets.bound import BOUND
 from perdure.toolsets.claims import TRUSTED
-from perdure.toolsets.lost import is_mcp_error, mcp_code
-from perdure.toolsets.mcp_connection import Connection
-from perdure.toolsets.mcp_options import check, named, times, unreachable
-from perdure.toolsets.mcp_sessions import Sessions
+from perdure.toolsets.lost import ASKS, GONE, UNKNOWN, is_mcp_error, mcp_code
+from perdure.toolsets.mcp_names import nameable
+from perdure.toolsets.reasons import for_the_log, reason_of
 from perdure.typed import check_arguments
+
+try:
+    from fastmcp.client import Client
+    from mcp.types import ToolListChangedNotification
+    from pydantic_ai.mcp import MCPToolset
+
+    from perdure.toolsets.mcp_connection import Connection
+    from perdure.toolsets.mcp_options import check, named, times, unreachable
+    from perdure.toolsets.mcp_sessions import Sessions
+except ImportError as error:
+    raise ImportError(
+        "perdure.toolsets.mcp needs the libraries fastmcp and mcp: pip install 'perdure[mcp]'; "
+        "if they are installed, a file fastmcp.py or mcp.py of yours hides one"
+    ) from error
 
 logger = logging.getLogger("perdure.mcp")
 
 WAIT, AGAIN = 2.0, 5.0
 """Seconds for a list while a call is open: a server may be unable to answer until that ends, and the known list has to
 do. After how many it is asked again."""
-ASKS = re.compile(r"(elicitation|sampling)(/create| not supported)", re.I)
-"""How MCP's library refuses what a server asks a client that offers nothing of the kind."""
-
-UNKNOWN = (-32601, -32602)
-"""JSON-RPC's codes for a method that isn't there, and for parameters that aren't valid, as the name of a tool is."""
-GONE = re.compile(r"^unknown tool\b|\btool\b.* not found\b", re.I)
-"""How servers say in an ordinary result that they have no such tool. Only then is it worth a new list."""
 
 
 class MCPServer(AbstractToolset[Any]):
@@ -100,11 +102,17 @@ class MCPServer(AbstractToolset[Any]):
         self.changes = 0
         """How often the list was found to be out of date."""
         self._listing = asyncio.Lock()
+        self._left_out: set[str] = set()
 
     @property
     def id(self) -> str:
         """The server's name."""
         return self._id
+
+    @property
+    def has_listed(self) -> bool:
+        """Whether the server has listed its tools yet: an optional one that can't be reached has none until then."""
+        return self._tools is not None
 
     @property
     def tool_name_conflict_hint(self) -> str:
@@ -202,12 +210,13 @@ class MCPServer(AbstractToolset[Any]):
             async with self._connection.using(ready) as toolset, asyncio.timeout(limit):
                 tools = await toolset.get_tools(ctx)
         except AnswerLost as error:
-            raise ServerUnreachable(str(error)) from None
+            raise for_the_log(ServerUnreachable(str(error)), error) from None
         except Exception as error:
             if isinstance(error, ServerUnreachable):
                 raise
-            logger.warning("MCP server %r: its tools can't be listed: %r", self._id, error)
-            raise ServerUnreachable(f"The MCP server {self._id!r} does not list its tools.") from None
+            text = f"The MCP server {self._id!r} does not list its tools ({reason_of(error)})."
+            raise for_the_log(ServerUnreachable(text), error) from None
+        tools = nameable(self._id, tools, self._left_out)
         return {name: self._marked(tool.tool_def) for name, tool in tools.items()}
 
     def _marked(self, definition: ToolDefinition) -> ToolDefinition:

@@ -19,7 +19,9 @@ from pydantic_ai.mcp import MCPToolset
 from temporalio.exceptions import ApplicationError
 
 from perdure.errors import AnswerLost, ServerUnreachable
-from perdure.toolsets.lost import is_mcp_error, lost, timed_out
+from perdure.toolsets.lost import broken, how, is_mcp_error, lost, of_session
+from perdure.toolsets.mcp_address import address_of
+from perdure.toolsets.reasons import for_the_log, reason_of
 
 logger = logging.getLogger("perdure.mcp")
 
@@ -41,7 +43,6 @@ class Connection:
         self.made = 0
         """How often it was made."""
         self._calls = 0
-        self._dead = False
         self._lock = asyncio.Lock()
         self._watch: asyncio.Task[None] | None = None
 
@@ -63,26 +64,23 @@ class Connection:
                 logger.warning("MCP server %r: the connection is dead and is made anew", self._server)
                 await self._close()
             self._open = await self._connect()
-            self._dead = False
             self.made += 1
             self._watch = asyncio.create_task(_watch(self._open, self._changed))
             return self._open
 
     @asynccontextmanager
     async def using(self, toolset: MCPToolset[Any]) -> AsyncGenerator[MCPToolset[Any]]:
-        """One call by a toolset that is `ready`. Raises `AnswerLost` for a call in it without an answer."""
+        """One call by a toolset that is `ready`. Raises `AnswerLost` for a call in it without an answer, or with one
+        that nobody can read. The connection stays: before its next use it is seen whether it is good."""
         self._calls += 1
         try:
             yield toolset
         except Exception as error:
-            cause = error if isinstance(error, TimeoutError) else error.__cause__ or error
+            own = broken(error) or isinstance(error, TimeoutError | ValueError)
+            cause = error if own else error.__cause__ or error
             if not lost(cause) and (isinstance(error, ANSWERS) or is_mcp_error(error)):
                 raise
-            if toolset is self._open and not timed_out(cause):
-                self._dead = True
-            logger.warning("MCP server %r: a call ended without an answer: %r", self._server, cause)
-            how = "did not answer in time" if timed_out(cause) else "was lost before it answered"
-            raise AnswerLost(f"The MCP server {self._server!r} {how}.") from None
+            raise for_the_log(AnswerLost(f"The MCP server {self._server!r} {how(cause)}."), cause) from None
         finally:
             self._calls -= 1
 
@@ -92,16 +90,15 @@ class Connection:
             await self._close()
 
     async def _usable(self, toolset: MCPToolset[Any]) -> bool:
-        if self._calls:
-            return not self._dead or toolset.client.is_connected()
-        return not self._dead and await self._answers(toolset)
+        return toolset.client.is_connected() if self._calls else await self._answers(toolset)
 
     async def _answers(self, toolset: MCPToolset[Any]) -> bool:
-        """Whether the server answers, be it with an error: newer ones know no ping, and say so."""
+        """Whether the server answers, be it with an error: newer ones know no ping, and say so. It counts as dead where
+        it no longer knows the session."""
         try:
             await asyncio.wait_for(toolset.client.ping(), PROBE)
         except Exception as error:
-            return is_mcp_error(error) and not lost(error)
+            return is_mcp_error(error) and not lost(error) and not of_session(error)
         return True
 
     async def _connect(self) -> MCPToolset[Any]:
@@ -110,11 +107,10 @@ class Connection:
             async with asyncio.timeout(self._seconds):
                 await toolset.__aenter__()
         except Exception as error:
-            logger.warning("MCP server %r can't be reached: %r", self._server, error)
             await _closed(toolset)
-            raise ServerUnreachable(
-                f"The MCP server {self._server!r} can't be reached ({type(error).__name__})."
-            ) from None
+            where = f" at {address}" if (address := address_of(toolset)) else ""
+            text = f"The MCP server {self._server!r} can't be reached{where} ({reason_of(error)})."
+            raise for_the_log(ServerUnreachable(text), error) from None
         return toolset
 
     async def _close(self) -> None:

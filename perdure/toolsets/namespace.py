@@ -144,6 +144,16 @@ def only(names: Iterable[str]) -> Generator[None]:
         _ONLY.reset(token)
 
 
+@contextmanager
+def everything() -> Generator[None]:
+    """While entered, namespaces list all that they have, also within `only`."""
+    token = _ONLY.set(None)
+    try:
+        yield
+    finally:
+        _ONLY.reset(token)
+
+
 def _usable(tools: Tools, ctx: RunContext[Any]) -> Tools:
     """What of the tools is listed, see `only`, and a first hidden one, so that the search is offered."""
     names = _ONLY.get()

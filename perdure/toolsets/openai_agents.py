@@ -6,22 +6,22 @@ import copy
 from collections.abc import Iterable
 from dataclasses import replace
 from inspect import isawaitable
-from typing import Any
+from typing import Any, cast
 
 from pydantic_ai import ApprovalRequired, FunctionToolset, RunContext, Tool
 from pydantic_ai.tools import ToolDefinition
 
+from perdure.contracts import Json
+from perdure.errors import DeclarationError
+from perdure.names import check_tool_name
 from perdure.schemas import check_schema
-from perdure.toolsets.foreign import each_of, foreign, retry_unless_valid, several, version_of
+from perdure.toolsets.foreign import each_of, foreign, no_sdk, retry_unless_valid, several, version_of
 from perdure.toolsets.misplaced import NoFunction
 
 try:
     from agents import FunctionTool
 except ImportError as error:
-    raise ImportError(
-        "perdure.toolsets.openai_agents needs the OpenAI Agents SDK, imported as `agents`: "
-        "pip install 'perdure[openai-agents]'; if it is installed, a file agents.py of yours hides it"
-    ) from error
+    raise ImportError(no_sdk("perdure.toolsets.openai_agents")) from error
 try:
     from perdure.toolsets.openai_agents_call import Invocation, agent_of, must_be_approved, namespace_of, wrapper_of
     from perdure.toolsets.openai_agents_refused import refuse
@@ -42,7 +42,8 @@ class OpenAIAgentsToolset(NoFunction, FunctionToolset[Any]):
     guardrails, `defer_loading`. A namespaced tool is called `<namespace>_<name>`. Their context is the agent's deps.
 
     Raises:
-        DeclarationError: for tools that OpenAI runs, naming their twin in Pydantic AI, and for options without one.
+        DeclarationError: for tools that OpenAI runs, naming their twin in Pydantic AI, for options without one, and for
+            names that a provider refuses.
     """
 
     def __init__(self, tools: Iterable[FunctionTool], *, id: str) -> None:
@@ -56,7 +57,8 @@ class OpenAIAgentsToolset(NoFunction, FunctionToolset[Any]):
 
 def _adapted(tool: FunctionTool, id: str) -> Tool[Any]:
     where = f"toolset {id!r}: tool {tool.qualified_name!r}"
-    check_schema(tool.params_json_schema, where)
+    check_tool_name(_shown_name(tool), f"toolset {id!r}")
+    _check_arguments(tool.params_json_schema, where)
     schema = copy.deepcopy(tool.params_json_schema)
     invocation = Invocation(tool)
 
@@ -80,6 +82,16 @@ def _adapted(tool: FunctionTool, id: str) -> Tool[Any]:
     if tool.output_json_schema is not None:
         adapted.function_schema = replace(adapted.function_schema, return_schema=tool.output_json_schema)
     return adapted
+
+
+def _check_arguments(schema: Any, where: str) -> None:
+    """Raise `DeclarationError` unless it is a JSON Schema that an object of arguments can be valid by."""
+    if not isinstance(schema, dict) or cast("Json", schema).get("type", "object") != "object":
+        raise DeclarationError(
+            f"{where}: params_json_schema={schema!r} must be the JSON Schema of an object: "
+            '{"type": "object", "properties": …}'
+        )
+    check_schema(cast("Json", schema), where)
 
 
 def _shown_name(tool: FunctionTool) -> str:

@@ -52,8 +52,8 @@ def check_target(target: Target, where: str) -> None:
     """Raise `DeclarationError` for a target that no contract and no tool can have, or that no server takes."""
     if target.kind in ("agent", "handoff"):
         raise DeclarationError(
-            f"{where}: kind={target.kind!r} is what agent_tool(…) and handoff_tool(…) make, for Agent(…, tools=[…]). "
-            f"Here it is one of {SERVED}"
+            f"{where}: kind={target.kind!r} is what agent_tool(…) and handoff_tool(…) make: Agent(…, tools=[…]). Here "
+            f"it is one of {SERVED}"
         )
     names = {"name": target.name, "task_queue": target.task_queue}
     if target.kind == "nexus":
@@ -72,22 +72,13 @@ def check_policy(target: Target, policy: ToolPolicy, where: str) -> None:
             f"{where}: on_large_result={policy.on_large_result!r} needs a worker of the agent that has the result "
             "first; what somebody else returns can only fail where it is too large"
         )
-    if target.kind == "workflow" and policy.schedule_to_start is not None:
-        raise DeclarationError(f"{where}: a workflow has no schedule_to_start: use timeout, which is all of its time")
     if target.kind in ("activity", "workflow") and target.task_queue is None and policy.task_queue is None:
         raise DeclarationError(
             f"{where}: the {target.kind} {target.name!r} has no task queue, and would go to that of the run, whose "
             "workers serve agents alone: give task_queue=…, where it is served, or ToolPolicy(task_queue=…)"
         )
-    if target.kind != "nexus":
-        return
-    if policy.effect == "unsafe":
+    if target.kind == "nexus" and policy.effect == "unsafe":
         raise DeclarationError(
             f"{where}: Temporal begins a Nexus operation again, with the same request id, where it doesn't know "
             "whether it was begun. Say with ToolPolicy(effect='idempotent') or 'safe' that this does no harm"
-        )
-    if policy.task_queue is not None or policy.attempts is not None:
-        raise DeclarationError(
-            f"{where}: task_queue and attempts don't apply to a Nexus operation: its endpoint has a queue, and it is "
-            "repeated until its timeout (an hour where there is none)"
         )

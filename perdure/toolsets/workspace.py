@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
-from pydantic_ai import FunctionToolset, RunContext
+from pydantic_ai import FunctionToolset, ModelRetry, RunContext
 from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.workspaces import LocalWorkspaceBackend, WorkspaceOutputLimitError, WorkspaceTimeoutError
 
+from perdure.contracts import payload_size
 from perdure.errors import DeclarationError
 from perdure.numbers import positive, whole
-from perdure.toolsets.folder import Folder
+from perdure.toolsets.folder import ROOT, Folder
 from perdure.toolsets.paths import FolderError
 from perdure.typed import check_arguments, check_value
 
@@ -28,6 +29,10 @@ Root = str | Path | Callable[[RunContext[Any]], str | Path]
 T = TypeVar("T")
 MAX_COMMAND = 100_000
 """Bytes; Linux takes no argument of a program over 128 KiB."""
+FROM_ROOT = 'cd -P -- "$1" && exec /bin/sh -c "$2"'
+"""Runs a command in the root. Pydantic AI's backend, given the root, loses the output of a command that removes it."""
+MAX_ARGUMENTS = 700_000
+"""Bytes, as JSON, of the arguments that write a file."""
 MAX_LINES = 2_000
 MAX_NAMES = 1_000
 LINE = re.compile(r"[^\n]*\n|[^\n]+")
@@ -65,8 +70,8 @@ def workspace(
         env: further variables of commands. Of the worker's own they get `PATH` and the locale; `HOME` is the root.
     """
     check_arguments(workspace, locals(), f"workspace(id={id!r})", own=("root", "timeout", "max_output"))
-    _check(root, timeout, max_output)
-    tools: FunctionToolset[Any] = FunctionToolset(id=id)
+    _check(timeout, max_output)
+    tools: FunctionToolset[Any] = FunctionToolset(id=id, metadata=rooted(root))
     _add_readers(tools, root, max_output)
     _add_writer(tools, root, gated, git)
     if shell:
@@ -74,21 +79,23 @@ def workspace(
     return tools
 
 
-def _check(root: Root, timeout: float, max_output: int) -> None:
+def _check(timeout: float, max_output: int) -> None:
     if not positive(timeout) or not whole(max_output, 100):
         raise DeclarationError(
             f"timeout={timeout!r} must be finite, more than 0, and max_output={max_output!r} whole, at least 100"
         )
-    check_root(root)
 
 
-def check_root(root: Root) -> None:
-    """Raise `DeclarationError` for a root that can't be one. Whether it is there only the worker knows that runs the
-    tools; that it is no folder shows where it is."""
+def rooted(root: Root) -> dict[str, Any]:
+    """The metadata of tools that work there, by which a worker looks for the folder when it starts. Raises
+    `DeclarationError` for what can't be a root: whether it is there only that worker knows, but not if it is a file."""
     if callable(root):
         check_value(root, Callable[[RunContext[Any]], Any], "root")
-    elif (path := Folder(root).root).exists() and not path.is_dir():
+        return {}
+    path = Folder(root).root
+    if path.exists() and not path.is_dir():
         raise DeclarationError(f"root={root!r} is no folder")
+    return {ROOT: str(path)}
 
 
 def _add_readers(tools: FunctionToolset[Any], root: Root, most: int) -> None:
@@ -130,8 +137,21 @@ def _rows(names: list[str], most: int) -> str:
     return "\n".join([*rows[:fitting], *more]) or "[the folder is empty]"
 
 
+def check_size(_ctx: RunContext[Any], /, **args: Any) -> None:
+    """Ask the model for less, before arguments that can't be carried end the run: they are stored twice, as the model
+    gave them and as they are planned."""
+    if (size := payload_size(args)) > MAX_ARGUMENTS:
+        raise ModelRetry(
+            f"The arguments have {size} bytes; they may have {MAX_ARGUMENTS}. Make the file in smaller parts."
+        )
+
+
+BOUNDED: Callable[..., None] = check_size
+"""As the `args_validator` of tools with any arguments."""
+
+
 def _add_writer(tools: FunctionToolset[Any], root: Root, gated: bool, git: bool) -> None:
-    @tools.tool(sequential=True, requires_approval=gated)
+    @tools.tool(sequential=True, requires_approval=gated, args_validator=BOUNDED)
     def write_file(ctx: RunContext[Any], path: str, text: str) -> str:  # pyright: ignore[reportUnusedFunction]
         """Write a text file, in place of what it held. Folders that are missing are made.
 
@@ -159,9 +179,11 @@ def _add_shell(
                 f"A command may have {MAX_COMMAND} bytes and no null character. Write a script and run it."
             )
         here = folder(root, ctx).root
-        local = LocalWorkspaceBackend(here, env={"HOME": str(here), **env})
+        if not here.is_dir():  # an earlier command may have removed it
+            raise ToolFailed("The root folder isn't there: the command was not run.")
+        local = LocalWorkspaceBackend(Path("/"), env={"HOME": str(here), **env})
         try:
-            done = await local.run(command, shell=True, timeout=timeout)
+            done = await local.run(["/bin/sh", "-c", FROM_ROOT, "sh", str(here), command], timeout=timeout)
         except WorkspaceTimeoutError as error:
             raise _ended(f"The command didn't end within {timeout:g} s and was killed.", error, most) from None
         except WorkspaceOutputLimitError as error:

@@ -40,6 +40,7 @@ class AgentWorkflow(Handlers):
         """Take up what the run is asked for, or what an earlier run of the chain has carried along: handlers run before
         `run` does, and have to know it. Raised here, an error would fail the workflow task for ever, so `run` does."""
         self._problem: PerdureError | None = None
+        self._again: asyncio.Task[None] | None = None
         self._state = RunState()
         try:
             if len(raw) > 1 and workflow.info().continued_run_id:
@@ -73,9 +74,7 @@ class AgentWorkflow(Handlers):
         if state.chain == 0:
             check_request(raw[0])
         try:
-            await self._prepare()
-            if state.early:
-                await workflow.wait_condition(lambda: not state.early)
+            await self._take_up()
             await run_session(state)
             result = fitting_result(self._result())
         except RollOver:
@@ -90,6 +89,20 @@ class AgentWorkflow(Handlers):
             raise upward.failure(state, error) from None
         await self._end()
         return result
+
+    async def _take_up(self) -> None:
+        """Get ready to begin, or to go on. In a run that continues a cancel doesn't end it here, where calls are open
+        that nobody would answer: it is raised again where the turn is."""
+        state = self._state
+        try:
+            await self._prepare()
+            if state.early:
+                await workflow.wait_condition(lambda: not state.early)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if not state.chain or task is None or workflow.cancellation_reason() is None:
+                raise
+            self._again = asyncio.create_task(_cancel_at_rest(task))
 
     async def _prepare(self) -> None:
         """Ask a worker what it knows of the agent; in a run that continues, what it knows now."""
@@ -144,6 +157,12 @@ class AgentWorkflow(Handlers):
             steps=state.step,
             audit=state.audit.page(0, MAX_PAYLOAD) if state.audit.size <= most else [_left_out(state)],
         )
+
+
+async def _cancel_at_rest(task: asyncio.Task[Any]) -> None:
+    """Cancel it when everything has got as far as it can: a task that is cancelled before its first step never runs."""
+    await workflow.wait_condition(lambda: True)
+    task.cancel()
 
 
 def _left_out(state: RunState) -> Json:

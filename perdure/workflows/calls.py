@@ -16,12 +16,14 @@ with workflow.unsafe.imports_passed_through():
         TOOL_ACTIVITY_PREFIX,
         CallOutcome,
         Fault,
+        Moved,
         PlannedCall,
         ToolInput,
         cut,
         told,
     )
     from perdure.workflows import bound, clock, details, requests, targets
+    from perdure.workflows.cancelling import cancelled
     from perdure.workflows.effects import outcome_of_failure, stopped
     from perdure.workflows.keys import idempotency_key
     from perdure.workflows.options import activity_options
@@ -55,7 +57,8 @@ async def _attempt(state: RunState, call: PlannedCall, approved_by: list[str] | 
         raw = await bound.scheduled(state, call, partial(_schedule, state, approved_by))
         outcome = CallOutcome.model_validate(raw)
         bound.note(state, call, outcome)
-        return outcome
+        if outcome.moved is None or outcome.moved.target is None:
+            return outcome
     except FailureError as failure:
         return outcome_of_failure(call, failure)
     except asyncio.CancelledError:
@@ -64,6 +67,15 @@ async def _attempt(state: RunState, call: PlannedCall, approved_by: list[str] | 
         return told(
             call, "unknown", MAY_HAVE_RUN, Fault(type="InternalError", message=cut(f"{type(error).__name__}: {error}"))
         )
+    return await _moved(state, call, outcome.moved)
+
+
+async def _moved(state: RunState, call: PlannedCall, moved: Moved) -> CallOutcome:
+    """Make a call where it is served now: no worker of the agent has run it."""
+    if cancelled():
+        return stopped(call, begun=False)
+    how = {"target": moved.target, "options": moved.options, "checked": moved.checked}
+    return await _attempt(state, call.model_copy(update=how), None)
 
 
 async def _schedule(state: RunState, approved_by: list[str] | None, call: PlannedCall, had_session: bool) -> Any:

@@ -17,7 +17,7 @@ from temporalio.exceptions import ActivityError, FailureError, is_cancelled_exce
 
 with workflow.unsafe.imports_passed_through():
     from perdure.contracts import CompactInput, Compaction, Usage, cut
-    from perdure.workflows import budget, details
+    from perdure.workflows import budget, details, warned
     from perdure.workflows.cancelling import raise_if_cancelled
     from perdure.workflows.requests import HEARTBEAT, execute, position
     from perdure.workflows.state import RunState
@@ -26,7 +26,6 @@ GROWN = 1.1
 """How much larger the context has to be before another compaction is tried after one that was no use."""
 MAX_REQUESTS = 4
 """A summary may take several model requests, so its activity gets the time of so many."""
-MAX_WARNINGS = 20
 
 
 def measure(state: RunState, used: Usage) -> None:
@@ -94,10 +93,6 @@ async def _compact(state: RunState, keep_bytes: int, requests_left: int | None) 
 
 
 def _warn(state: RunState, failure: Exception) -> None:
-    if state.plan is None:
-        return
     cause = failure.cause if isinstance(failure, ActivityError) else failure
     text = f"after step {state.step} the conversation could not be compacted: {cut(str(cause or failure), 500)}"
-    warnings = [*state.plan.warnings, text][-MAX_WARNINGS:]
-    state.plan = state.plan.model_copy(update={"warnings": warnings})
-    details.show(state)
+    warned.warn(state, [text])

@@ -38,6 +38,8 @@ def find(waiting: Mapping[str, Waiting], done: Mapping[str, str], key: str, verb
 def check_right(waiting: Waiting, who: Who, arrival: Arrival, started_by: str) -> None:
     """Raise `NotAllowed` or `InvalidRequest` where this person may not decide this, or not so."""
     terms, key = waiting.terms, waiting.key
+    if terms.approvers and not who.name and not who.groups:
+        raise NotAllowed(f"say who you are in 'by' (`--by NAME`) to decide call {key!r}. Approvers: {terms.approvers}")
     if not who.is_among(terms.approvers):
         raise NotAllowed(f"{who.name!r} may not decide call {key!r}. Approvers: {terms.approvers}")
     if arrival.verb != "approve":

@@ -13,6 +13,9 @@ with workflow.unsafe.imports_passed_through():
 
 TOLD_ERRORS = ("ToolFailed", "ModelRetry")
 """Types of errors whose messages are meant for the model: Pydantic AI's own. Nothing is repeated after one."""
+TOO_LARGE = "PayloadsTooLarge"
+"""The type of the error by which Temporal's SDKs report an activity whose result is more than the server takes. It ran,
+so it isn't repeated."""
 
 
 def activity_options(call: PlannedCall) -> dict[str, Any]:
@@ -27,7 +30,7 @@ def activity_options(call: PlannedCall) -> dict[str, Any]:
             maximum_attempts=options.attempts,
             initial_interval=timedelta(seconds=options.backoff),
             maximum_interval=timedelta(seconds=max(60.0, options.backoff)),
-            non_retryable_error_types=list(TOLD_ERRORS) if call.target else None,
+            non_retryable_error_types=[*TOLD_ERRORS, TOO_LARGE] if call.target else None,
         ),
         "cancellation_type": workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
         "summary": call.key,

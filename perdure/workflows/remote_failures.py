@@ -22,9 +22,11 @@ with workflow.unsafe.imports_passed_through():
     from perdure.contracts import MAY_HAVE_RUN, CallOutcome, PlannedCall, Target, cut, told, visible
     from perdure.workflows.cancelling import cancelled
     from perdure.workflows.effects import lost, stopped, timed_out
-    from perdure.workflows.options import TOLD_ERRORS
+    from perdure.workflows.options import TOLD_ERRORS, TOO_LARGE
 
 MAX_TYPE = 100
+BODY_TOO_LARGE = "response body too large"
+"""What a server says of a Nexus operation whose result is more than it takes, as a `CallError`."""
 
 
 def outcome_of_remote(call: PlannedCall, target: Target, failure: FailureError) -> CallOutcome:
@@ -56,6 +58,8 @@ def _text(target: Target, cause: BaseException) -> str:
     while not isinstance(cause, ApplicationError) and cause.__cause__ is not None:
         cause = cause.__cause__
     name = _name(cause)
+    if name == TOO_LARGE or (name == "CallError" and BODY_TOO_LARGE in str(cause)):
+        return "The call ran, but its result is too large."
     if isinstance(cause, ApplicationError) and name in TOLD_ERRORS:
         return cut(cause.message)
     shown = visible(cut(name, MAX_TYPE))

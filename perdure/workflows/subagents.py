@@ -40,7 +40,7 @@ ALLOW_DUPLICATE = WorkflowIDReusePolicy.ALLOW_DUPLICATE
 PAUSES = (0.5, 1, 2, 4, 8, 16)
 """Seconds between tries to start a run, while an earlier one with its id ends."""
 GRACE = 30.0
-"""Seconds that a cancelled run has, for each level of runs below."""
+"""Seconds that a cancelled run has, for each level of runs that may be below: it doesn't tell how many there are."""
 NOT_MADE = "The call was not made"
 OWN_WORDS = ("InvalidRequest", "UnknownAgent", "LimitExceeded")
 MAX_MESSAGE = 300

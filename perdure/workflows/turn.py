@@ -34,6 +34,7 @@ with workflow.unsafe.imports_passed_through():
         requests,
         rollover,
         turns,
+        warned,
     )
     from perdure.workflows.answers import chunks, outcome_entry
     from perdure.workflows.cancelling import cancelled, raise_if_cancelled
@@ -84,6 +85,7 @@ async def _begin_step(state: RunState) -> bool:
         return False
     state.usage = budget.add_usage(state.usage, step.usage)
     compaction.measure(state, step.usage)
+    warned.warn(state, step.warnings)
     if step.entry is not None:
         state.transcript.append(step.entry)
     state.transcript.told()

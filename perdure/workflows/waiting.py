@@ -217,6 +217,8 @@ def asked_by_tool(call: PlannedCall, outcome: CallOutcome) -> PlannedCall:
     asks = outcome.kind == "needs_approval"
     metadata = dict(outcome.metadata)
     update: Json = {"action": "approve" if asks else outcome.action or "external", "metadata": metadata}
+    if (moved := outcome.moved) is not None:
+        update |= {"options": moved.options, "wait": moved.wait, "dispatch": moved.dispatch, "checked": moved.checked}
     if not asks and isinstance(metadata.get("result_schema"), dict):
         update |= {"checked": True, "result_schema": metadata.pop("result_schema")}
     if call.approval is None:

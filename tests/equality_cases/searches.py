@@ -13,8 +13,7 @@ from perdure.toolsets.namespace import namespaces
 from perdure.toolsets.search import by_namespace
 from tests.equality_cases.base import Case, Ran, call, calls, case, simple
 from tests.equality_cases.plain import difference
-from tests.namespaces import LOCAL, search, spaces
-from tests.test_tool_search_kept import NATIVE, searched
+from tests.namespaces import LOCAL, NATIVE, search, searched, spaces
 
 
 def but_withheld(ran: Ran) -> Ran:

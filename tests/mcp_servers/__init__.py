@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+import pytest
 from fastmcp.client import Client as MCPClient
 from fastmcp.client.transports import StdioTransport
 from pydantic_ai import Agent
@@ -22,18 +23,19 @@ from perdure.toolsets.mcp import MCPServer
 from tests.command import free_port, listens
 from tests.harness import until
 
-SCRIPT = Path(__file__).parent / "shop.py"
+HERE = Path(__file__).parent
 Kind = Literal["stdio", "http"]
 
 
 @dataclass
 class Shop:
-    """The server `shop.py`: how to reach it, what it has run, and what is done to it."""
+    """The server `shop.py`, or another here: how to reach it, what it has run, and what is done to it."""
 
     kind: Kind
     journal: Path
     port: int = field(default_factory=free_port)
     process: asyncio.subprocess.Process | None = None
+    program: str = "shop.py"
 
     def server(self, **options: Any) -> MCPServer:
         """A toolset for it."""
@@ -49,7 +51,7 @@ class Shop:
     @property
     def script(self) -> Path:
         """The server's program, which is there once it was started first."""
-        return self.journal.with_name("shop.py")
+        return self.journal.with_name(self.program)
 
     @property
     def pid(self) -> int:
@@ -77,7 +79,7 @@ class Shop:
 
     async def start(self) -> None:
         """Start the HTTP server, which nobody else does; one over stdio is started by who connects, from now on."""
-        self.script.write_text(SCRIPT.read_text())
+        self.script.write_text((HERE / self.program).read_text())
         if self.kind == "http":
             arguments = (sys.executable, str(self.script), "http", str(self.journal), str(self.port))
             self.process = await asyncio.create_subprocess_exec(*arguments)
@@ -103,11 +105,11 @@ def lives(pid: int) -> bool:
 
 
 @asynccontextmanager
-async def opened(kind: Kind, folder: Path, *, started: bool = True) -> AsyncGenerator[Shop]:
+async def opened(kind: Kind, folder: Path, *, started: bool = True, program: str = "shop.py") -> AsyncGenerator[Shop]:
     """A server that is there while the block runs, or once it is started in it."""
     journal = folder / "journal.txt"
     journal.touch()
-    shop = Shop(kind, journal)
+    shop = Shop(kind, journal, program=program)
     if started:
         await shop.start()
     try:
@@ -115,3 +117,17 @@ async def opened(kind: Kind, folder: Path, *, started: bool = True) -> AsyncGene
     finally:
         if shop.process is not None:
             await shop.kill()
+
+
+@pytest.fixture(params=["stdio", "http"])
+async def either_way(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator[Shop]:
+    """A server that is there while the test runs."""
+    async with opened(request.param, tmp_path) as started:
+        yield started
+
+
+@pytest.fixture
+async def over_stdio(tmp_path: Path) -> AsyncGenerator[Shop]:
+    """A server over stdio: all calls go through one connection, and what it remembers is its process's."""
+    async with opened("stdio", tmp_path) as started:
+        yield started
