@@ -16,10 +16,12 @@ from pydantic_ai.capabilities import (
     Hooks,
     Instrumentation,
     ModelFallback,
+    NativeTool,
     UseThreadExecutor,
     WrapperCapability,
 )
 from pydantic_ai.durable_exec import BaseDurabilityCapability
+from pydantic_ai.native_tools import AbstractNativeTool
 
 from perdure.errors import DeclarationError
 
@@ -68,6 +70,7 @@ def check_capabilities(agent: AbstractAgent[Any, Any], where: str) -> None:
 
 def _check_capability(capability: AbstractCapability[Any], where: str) -> None:
     name = type(capability).__name__
+    _check_given(capability, where)
     if isinstance(capability, BaseDurabilityCapability):
         raise DeclarationError(f"{where}: {name} makes the agent durable a second time; remove it")
     if isinstance(capability, BatchModelRequests):
@@ -87,6 +90,20 @@ def _check_capability(capability: AbstractCapability[Any], where: str) -> None:
     for hook, reason in NOT_BUILT.items():
         if hook in hooks:
             raise DeclarationError(f"{where}: {name}.{hook} can't be carried: {reason}")
+
+
+def _check_given(capability: AbstractCapability[Any], where: str) -> None:
+    """Pydantic AI takes whatever is no capability for a function that makes one in each run, and a class for one that
+    makes a tool."""
+    given: Any = getattr(capability, "capability_func", None)
+    if isinstance(given, AbstractNativeTool):
+        tool_name = f"{type(given).__name__}(…)"
+        raise DeclarationError(f"{where}: capabilities=[…] has {tool_name}, a tool: write NativeTool({tool_name})")
+    tool: Any = capability.tool if isinstance(capability, NativeTool) else None
+    if isinstance(tool, type):
+        raise DeclarationError(
+            f"{where}: NativeTool({tool.__name__}) has the class in place of a tool: NativeTool({tool.__name__}())"
+        )
 
 
 def overridden(capability: AbstractCapability[Any]) -> set[str]:

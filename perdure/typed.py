@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_
 
 from perdure.errors import DeclarationError
 
+CALLABLE: Any = get_origin(Callable[..., Any])
 LONGEST = 80
 """Characters of a value that is shown as it is."""
 WORDS: dict[Any, str] = {
@@ -31,7 +32,7 @@ def check_fields(declared: Any, *, own: Collection[str] = ()) -> None:
 
     `own` are those that the class looks at itself, in words of its own.
     """
-    kinds = _hints(type(declared))
+    kinds = _hints(cast("Any", type(declared)))
     for field in fields(declared):
         if field.name not in own:
             check_value(getattr(declared, field.name), kinds[field.name], field.name)
@@ -110,8 +111,8 @@ def _against(value: Any, kind: Any, what: str) -> str | None:
     if origin in (abc.Sequence, abc.Collection, list):
         return _in_list(value, args[0] if args else Any, what)
     if origin in (abc.Mapping, dict):
-        return _in_mapping(value, *(args or (Any, Any)), what)
-    if origin is abc.Callable:
+        return _in_mapping(value, args or (Any, Any), what)
+    if origin is CALLABLE:
         return _call_problem(value, args, what) if callable(value) else ""
     if origin is type:
         return None if isinstance(value, type) else ""
@@ -123,7 +124,7 @@ def _is_a(value: Any, kind: Any) -> bool:
         return isinstance(value, (int, kind)) and not isinstance(value, bool)
     try:
         return isinstance(value, kind)
-    except TypeError:  # a protocol or TypedDict: nothing is known of its values
+    except TypeError:  # a TypedDict, or a protocol that isn't for this: nothing is known of its values
         return True
 
 
@@ -134,7 +135,8 @@ def _in_list(value: Any, kind: Any, what: str) -> str | None:
     return next((told for place, item in items if (told := _mistake(item, kind, f"{what}[{place}]"))), None)
 
 
-def _in_mapping(value: Any, key_kind: Any, kind: Any, what: str) -> str | None:
+def _in_mapping(value: Any, kinds: tuple[Any, ...], what: str) -> str | None:
+    key_kind, kind = kinds
     if not isinstance(value, Mapping):
         return ""
     for key, item in cast("Mapping[Any, Any]", value).items():
@@ -166,7 +168,8 @@ def shown(value: Any) -> str:
     if inspect.isroutine(value):
         return f"the function {value.__name__}"
     text = repr(value)
-    return text if len(text) <= LONGEST and "\n" not in text else _with_article(type(value).__name__)
+    told = len(text) <= LONGEST and "\n" not in text and " at 0x" not in text
+    return text if told else _with_article(type(value).__name__)
 
 
 def _words(kind: Any) -> str:
@@ -180,8 +183,8 @@ def _words(kind: Any) -> str:
     if origin in (abc.Sequence, abc.Collection, abc.Iterable, list):
         return "a list of names" if args[:1] == (str,) else "a list"
     if origin in (abc.Mapping, dict):
-        return f"a dictionary, names to {_words(args[1])}" if args else "a dictionary"
-    if origin is abc.Callable:
+        return f"a dictionary, names to {_words(args[1])}" if args and args[1] is not Any else "a dictionary"
+    if origin is CALLABLE:
         return "a function"
     if origin is type:
         return "a class"
@@ -189,6 +192,9 @@ def _words(kind: Any) -> str:
 
 
 def _class_words(kind: Any) -> str:
+    if getattr(kind, "_is_protocol", False):
+        names: list[str] = [name for name in cast("dict[str, Any]", vars(kind)) if not name.startswith("_")]
+        return f"something with {', '.join(names)}"
     name = str(getattr(kind, "__name__", kind)).removeprefix("Abstract")
     return _with_article(f"{name}(…)" if _is_ours(kind) else name)
 
@@ -212,7 +218,7 @@ def _hint(value: Any, options: Iterable[Any]) -> str:
             return f": write {origin.__name__}({', '.join(f'{name}={item!r}' for name, item in pairs)})"
         if origin in (abc.Sequence, abc.Collection, list) and args and _mistake(value, args[0], "") is None:
             return ": put it into a list, […]"
-        name = getattr(value, "name", None)
+        name: Any = getattr(cast("Any", value), "name", None)
         if origin is str and isinstance(name, str) and not isinstance(value, type):
             return f": give its name, {name!r}"
     return ""

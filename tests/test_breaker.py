@@ -124,7 +124,7 @@ async def test_p_12_a_timeout_is_a_failure_and_a_cancel_is_none(client: Client, 
         await until(lambda: shop.ran == 1)
         await cancelled(handle)
         outcome, text = await told(runs, "shop")
-        assert (outcome, text) == ("failed", "The call did not end within 5 seconds.")
+        assert (outcome, text) == ("failed", "The call did not end within 5 s.")
         assert await told(runs, "shop") == ("failed", GONE)
         shop.clock.now += 60
         assert await told(runs, "shop") == ("success", "here")

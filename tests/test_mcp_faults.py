@@ -66,7 +66,7 @@ async def test_s3_19_a_call_that_hangs_ends_in_time(client: Client, cache: int, 
     async with working(client, shop.app(script.model, policies, **options), cache=cache) as runs:
         handle = await runs.start("shop", "go")
         assert (await handle.result())["output"] == "done"
-        late = "The call did not end within 3 seconds." if policies else "The MCP server 'shop' did not answer in time."
+        late = "The call did not end within 3 s." if policies else "The MCP server 'shop' did not answer in time."
         assert await texts(handle) == [f"{late} {MAY_HAVE_RUN}", "saw 2"]
     assert shop.ran == ["hang 1", "look 2"]
 

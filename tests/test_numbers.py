@@ -47,7 +47,7 @@ def test_a_rate_is_a_number(name: str) -> None:
 @pytest.mark.parametrize("name", ["ttl", "connect_timeout"])
 def test_a_time_of_an_mcp_server_is_a_number(name: str) -> None:
     options: dict[str, Any] = {name: "5"}
-    with pytest.raises(DeclarationError, match=f"{name}='5'.* must be finite times"):
+    with pytest.raises(DeclarationError, match=f"{name}='5' must be a finite time"):
         MCPServer("http://127.0.0.1:1/mcp", id="x", **options)
 
 

@@ -153,7 +153,7 @@ async def test_a_call_that_never_began_is_told_as_not_run(client: Client, cache:
     async with working(client, an_app(script, tools, timeout=0.3), cache=cache) as runs:
         handle = await runs.start("a", "go")
         await handle.result()
-        told = "The call did not begin within 0.3 seconds. It was not run."
+        told = "The call did not begin within 0.3 s. It was not run."
         assert (await answers(handle), ran) == ({"c0.0": ("failed", told)}, [])
 
 

@@ -98,11 +98,11 @@ async def _within_time(input: ToolInput, here: Place, live: Live, seam: Seam) ->
         return told(call, "unknown", MAY_HAVE_RUN, Fault(type="ToolTimeout", message=message))
     if options.on_timeout == "retry" and activity.info().attempt < options.attempts:
         raise ApplicationError(message, type="ToolTimeout")
-    late = f"The call did not end within {options.timeout:g} seconds."
+    late = f"The call did not end within {options.timeout:g} s."
     if options.effect != "unsafe":
         return told(call, "failed", late)
     if task.done() and not seam.began:  # what is asked before it, a list of tools say, took its time
-        return told(call, "failed", f"The call did not begin within {options.timeout:g} seconds. It was not run.")
+        return told(call, "failed", f"The call did not begin within {options.timeout:g} s. It was not run.")
     return told(call, "unknown", f"{late} {MAY_HAVE_RUN}")
 
 

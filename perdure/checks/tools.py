@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from typing import Any, cast, get_args, get_origin
+from io import IOBase
+from typing import IO, Any, cast, get_args, get_origin
 
 from pydantic_ai import RunContext
 from pydantic_ai.messages import ToolReturn
 from pydantic_ai.tools import Tool
-from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, ExternalToolset, FunctionToolset, WrapperToolset
+from pydantic_ai.toolsets import (
+    AbstractToolset,
+    CombinedToolset,
+    ExternalToolset,
+    FunctionToolset,
+    PrefixedToolset,
+    WrapperToolset,
+)
 
 from perdure.agent import DurableAgent
 from perdure.contracts import Json
 from perdure.errors import DeclarationError
 from perdure.listing import every, shown
-from perdure.names import check_tool_name
+from perdure.names import TOOL_NAME, check_tool_name
 from perdure.schemas import check_schema
 from perdure.toolsets.callables import code_of
 from perdure.toolsets.contract_toolset import ContractToolset
@@ -27,6 +35,7 @@ def check_tools(durable: DurableAgent, where: str) -> None:
     for toolset in durable.agent.toolsets:
         for part in every(toolset):
             _check_toolset(part, where)
+    _check_ids(durable, where)
     _check_names(durable, where)
     for found in map(shown, durable.agent.toolsets) if durable.require_descriptions else ():
         for tool, _ in found.rows if found.exact else ():
@@ -36,6 +45,7 @@ def check_tools(durable: DurableAgent, where: str) -> None:
 def _check_toolset(toolset: AbstractToolset[Any], where: str) -> None:
     if isinstance(toolset, WrapperToolset | CombinedToolset):
         return
+    _check_misplaced(getattr(toolset, "toolset_func", None), where)
     if toolset.id is None:
         raise DeclarationError(
             f'{where}: {toolset.label} has no id. Give it one: {type(toolset).__name__}(…, id="orders"); '
@@ -55,6 +65,14 @@ def _check_toolset(toolset: AbstractToolset[Any], where: str) -> None:
             check_schema(definition.parameters_json_schema, f"{what}: parameters_json_schema")
             if definition.return_schema is not None:
                 check_schema(definition.return_schema, f"{what}: return_schema")
+
+
+def _check_misplaced(given: Any, where: str) -> None:
+    """Pydantic AI takes whatever is no toolset for a function that makes one in each run."""
+    if isinstance(given, Tool):
+        raise DeclarationError(f"{where}: the tool {given.name!r} is among its toolsets: Agent(…, tools=[…])")
+    if given is not None and not callable(given):
+        raise DeclarationError(f"{where}: toolsets=[…] has {given!r}, which is neither a toolset nor makes one")
 
 
 def _check_function(tool: Tool[Any], what: str) -> None:
@@ -86,17 +104,34 @@ def _check_result(hint: Any, tool: Tool[Any], what: str) -> None:
     if (get_origin(hint) or hint) is ToolReturn:
         hint = next(iter(get_args(hint)), Any)
     if (inner := read_once(hint)) is not None:
-        raise DeclarationError(
-            f"{what}: its result is {name_of(inner)}, which can be read once only; return a list, or let it be async"
+        instead = (
+            "return its text"
+            if issubclass(get_origin(inner) or inner, (IOBase, IO))
+            else "return a list, or let it be async"
         )
+        raise DeclarationError(f"{what}: its result is {name_of(inner)}, which can be read once only; {instead}")
     if not tool.function_schema.return_schema:
         schema_of(hint, f"{what}: its result", written=True)
 
 
+def _check_ids(durable: DurableAgent, where: str) -> None:
+    """No two toolsets of an agent have one id: it says whose a tool is, in messages and in sessions that are held."""
+    taken: dict[str, AbstractToolset[Any]] = {}
+    for toolset in (part for own in durable.agent.toolsets for part in every(own)):
+        if isinstance(toolset, WrapperToolset | CombinedToolset) or toolset.id is None:
+            continue
+        if taken.setdefault(toolset.id, toolset) is not toolset:
+            raise DeclarationError(
+                f"{where}: two toolsets have the id {toolset.id!r}: {taken[toolset.id].label} and {toolset.label}. "
+                "Give one of them another"
+            )
+
+
 def _check_names(durable: DurableAgent, where: str) -> None:
-    """Names are valid, and no two tools that every run shows have one. Of others only a run can tell."""
+    """Names are valid, prefixes too, and no two tools that every run shows have one. Of others only a run can tell."""
     taken: dict[str, AbstractToolset[Any]] = {}
     for toolset in durable.agent.toolsets:
+        _check_prefixes(toolset, where)
         found = shown(toolset)
         for tool, owner in found.rows:
             if found.complete:
@@ -108,6 +143,13 @@ def _check_names(durable: DurableAgent, where: str) -> None:
                 )
             if found.exact:
                 taken[tool.name] = owner
+
+
+def _check_prefixes(toolset: AbstractToolset[Any], where: str) -> None:
+    """Of a server's tools the names aren't known, but what they begin with is."""
+    for part in every(toolset):
+        if isinstance(part, PrefixedToolset) and not TOOL_NAME.fullmatch(part.prefix):
+            raise DeclarationError(f"{where}: the prefix {part.prefix!r} is not 1 to 64 of A-Z, a-z, 0-9, _ and -")
 
 
 def _check_description(what: str, description: str | None, schema: Json) -> None:

@@ -15,6 +15,7 @@ from perdure.context import call_or_none
 from perdure.toolsets.folder import Folder
 from perdure.toolsets.v4a import changed, created
 from perdure.toolsets.workspace import BOUNDED, Root, encoded, folder, rooted, text_of, within
+from perdure.typed import check_arguments
 
 Operation = Literal["create_file", "update_file", "delete_file"]
 SIGNS = {"+": "-", "-": "+"}
@@ -22,6 +23,7 @@ SIGNS = {"+": "-", "-": "+"}
 
 def patching(root: Root, *, id: str = "apply_patch", gated: bool = True, git: bool = False) -> FunctionToolset[Any]:
     """A toolset of `apply_patch`. `root`, `gated` and `git` mean what they mean to `workspace`."""
+    check_arguments(patching, locals(), f"patching(id={id!r})", own=("root",))
     tools: FunctionToolset[Any] = FunctionToolset(id=id, metadata=rooted(root))
 
     @tools.tool(sequential=True, requires_approval=gated, args_validator=BOUNDED)

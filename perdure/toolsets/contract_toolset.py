@@ -15,6 +15,7 @@ from perdure.contracts import Target
 from perdure.errors import DeclarationError
 from perdure.toolsets.contract import ToolContract
 from perdure.toolsets.handler import Handler, handler_of
+from perdure.toolsets.misplaced import NoFunction
 from perdure.toolsets.target import check_target
 from perdure.typed import check_arguments, check_options, check_value
 
@@ -34,7 +35,7 @@ class ToolOptions(TypedDict, total=False):
     defer_loading: bool
 
 
-class ContractToolset(FunctionToolset[Any]):
+class ContractToolset(NoFunction, FunctionToolset[Any]):
     """Tools by contract. Each contract is served once: by a function, by an external system, or by another target.
 
     Args:

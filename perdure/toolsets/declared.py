@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, Protocol, TypedDict, cast
+from typing import Any, Protocol, TypedDict, cast, runtime_checkable
 
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.tools import Tool, ToolPrepareFunc
@@ -19,6 +19,7 @@ OWN = ("name", "description", "signature", "input_model", "output_model", "contr
 """Options that Pydantic AI's `Tool` doesn't take, or that are made here."""
 
 
+@runtime_checkable
 class Contract(Protocol):
     """What a tool is to who calls it, apart from who serves it: a `ToolContract`, say."""
 

@@ -23,6 +23,7 @@ from perdure.contracts import Json
 from perdure.errors import DeclarationError
 from perdure.schemas import check_schema, problems
 from perdure.toolsets.callables import code_of
+from perdure.typed import check_value, shown
 
 LOG = logging.getLogger("perdure")
 ANY_OBJECT = SchemaValidator(core_schema.dict_schema(core_schema.str_schema()))
@@ -77,18 +78,38 @@ def _validation_is_a_fault(tool: str) -> Generator[None]:
         raise ApplicationError(f"tool {tool!r} raised ValidationError", type="ValidationError") from None
 
 
-def each_of(tools: Iterable[Any], kind: type[Kind], id: str) -> list[Kind]:
-    """The tools, if each is of that type and has a name of its own. Raises `DeclarationError`."""
-    given = list(tools)
+def several(tools: Iterable[Any], kind: type[Any], id: str) -> list[Any]:
+    """The tools as a list. Raises `DeclarationError` for one that isn't in a list."""
+    check_value(id, str, "id of a toolset")
+    if isinstance(tools, kind | str) or not isinstance(tools, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise DeclarationError(f"toolset {id!r}: {shown(tools)} isn't a list of tools: put it into one, […]")
+    return list(tools)
+
+
+def each_of(tools: Iterable[Any], kind: type[Kind], id: str, decorator: str) -> list[Kind]:
+    """The tools, if each is of that type and has a name of its own. Raises `DeclarationError`; `decorator` is the
+    library's own for functions."""
+    given = several(tools, kind, id)
     for tool in given:
         if not isinstance(tool, kind):
-            hint = ": it is a list, so put a * before it" if isinstance(tool, list | tuple) else ""
-            raise DeclarationError(f"toolset {id!r}: {tool!r} is no {kind.__module__}.{kind.__name__}{hint}")
+            hint = _instead(tool, kind, decorator)
+            raise DeclarationError(f"toolset {id!r}: {shown(tool)} is no {kind.__module__}.{kind.__name__}{hint}")
     found = cast("list[Kind]", given)
     twice = [name for name, count in Counter(map(_name, found)).items() if count > 1]
     if twice:
         raise DeclarationError(f"toolset {id!r} has several tools of the same name: {twice}")
     return found
+
+
+def _instead(tool: Any, kind: type[Any], decorator: str) -> str:
+    """What to do with what is no tool, as far as it can be guessed."""
+    if type(tool) in (list, tuple) and all(isinstance(one, kind) for one in tool):
+        return ": it is a list of them, so put a * before it"
+    if isinstance(tool, type):
+        return f": it is a class; make one, {tool.__name__}(…)" if issubclass(tool, kind) else ""
+    if inspect.isroutine(tool):
+        return f": put {decorator} before the function, or give it to a FunctionToolset of Pydantic AI as it is"
+    return ""
 
 
 def _name(tool: Any) -> str:

@@ -11,6 +11,8 @@ from pydantic_ai.messages import ToolReturn
 from perdure.contracts import Json
 from perdure.errors import DeclarationError
 from perdure.toolsets.foreign import each_of, foreign, refuse_arguments, refuse_generator, retry_unless_valid
+from perdure.toolsets.misplaced import NoFunction
+from perdure.typed import check_value
 
 try:
     from langchain_core.tools import BaseTool, StructuredTool
@@ -34,7 +36,7 @@ SYNC = (BaseTool, StructuredTool, SingleInputTool)
 """Their `_arun` runs the sync function in a thread of LangChain's, where there is no async one."""
 
 
-class LangChainToolset(FunctionToolset[Any]):
+class LangChainToolset(NoFunction, FunctionToolset[Any]):
     """Tools of LangChain: functions with `@tool`, `StructuredTool`, `Tool`, subclasses of `BaseTool`.
 
     Async where the tool is, else in a thread. Arguments are validated by its `args_schema` when the call is planned,
@@ -48,7 +50,8 @@ class LangChainToolset(FunctionToolset[Any]):
     """
 
     def __init__(self, tools: Iterable[BaseTool], *, id: str, inject: Mapping[str, Inject] | None = None) -> None:
-        ours = each_of(tools, BaseTool, id)
+        ours = each_of(tools, BaseTool, id, "@langchain_core.tools.tool")
+        check_value(inject, Mapping[str, Inject] | None, f"toolset {id!r}: inject")
         known = {name for tool in ours for name in hidden_of(tool)}
         if unknown := sorted(set(inject or {}) - known):
             raise DeclarationError(

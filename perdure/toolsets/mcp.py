@@ -29,6 +29,7 @@ from perdure.toolsets.claims import TRUSTED
 from perdure.toolsets.lost import ASKS, GONE, UNKNOWN, is_mcp_error, mcp_code
 from perdure.toolsets.mcp_names import nameable
 from perdure.toolsets.reasons import for_the_log, reason_of
+from perdure.typed import check_arguments
 
 try:
     from fastmcp.client import Client
@@ -36,7 +37,7 @@ try:
     from pydantic_ai.mcp import MCPToolset
 
     from perdure.toolsets.mcp_connection import Connection
-    from perdure.toolsets.mcp_options import check, named, times
+    from perdure.toolsets.mcp_options import check, named, times, unreachable
     from perdure.toolsets.mcp_sessions import Sessions
 except ImportError as error:
     raise ImportError(
@@ -85,6 +86,7 @@ class MCPServer(AbstractToolset[Any]):
         **options: Any,
     ) -> None:
         where = named(id, max_sessions)
+        check_arguments(MCPServer.__init__, locals(), where, own=("ttl", "connect_timeout", "max_sessions"))
         check(where, source, options, per_run)
         self._id, self._source, self._options = id, source, options
         self._ttl, self._seconds = times(where, ttl, connect_timeout)
@@ -92,7 +94,7 @@ class MCPServer(AbstractToolset[Any]):
         try:
             self._pattern = self._make()
         except Exception as error:
-            raise DeclarationError(f"{where}: {error}") from error
+            raise DeclarationError(f"{where}: {unreachable(source) or error}") from error
         self._connection = self._unconnected()
         self._sessions = Sessions(id, self._unconnected, max_sessions)
         self._tools: dict[str, ToolDefinition] | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 from fastmcp.client import Client
@@ -12,6 +13,7 @@ from fastmcp.client.transports import ClientTransport
 from perdure.errors import DeclarationError
 from perdure.numbers import positive
 from perdure.policy import seconds
+from perdure.typed import check_value, shown
 
 NOT_CARRIED = {
     "sampling_model": "a server may not ask for model requests: no limit of the run would count them",
@@ -38,16 +40,37 @@ def check(where: str, source: Any, options: Mapping[str, Any], per_run: bool) ->
         raise DeclarationError(f"{where}: per_run=True needs a function that makes the transport for each session")
 
 
+def unreachable(source: Any) -> str:
+    """What is wrong with where the server is, if it says neither a server nor a program; empty = it does."""
+    if isinstance(source, int | float | list | tuple | set | type) or source is None:
+        return f"{shown(source)} is no server: give a URL, a Path, a transport, or a function that makes one of them"
+    if not isinstance(source, str | Path):
+        return ""
+    if str(source).endswith((".py", ".js")):
+        return "" if Path(source).exists() else f"there is no file {str(source)!r}, seen from {str(Path.cwd())!r}"
+    if str(source).startswith("http"):
+        return ""
+    return (
+        f"{str(source)!r} is neither a URL, which begins with https:// or http://, nor a file that ends with .py or "
+        ".js. Another program is a StdioTransport(…) of fastmcp"
+    )
+
+
 def times(where: str, ttl: float | timedelta, connect_timeout: float | timedelta) -> tuple[float, float]:
     """Both in seconds. Raises `DeclarationError`."""
     kept, connecting = seconds(ttl) or 0.0, seconds(connect_timeout) or 0.0
-    if not ((kept == 0 or positive(kept)) and positive(connecting)):
-        raise DeclarationError(f"{where}: ttl={ttl!r} and connect_timeout={connect_timeout!r} must be finite times")
+    if not (kept == 0 or positive(kept)):
+        raise DeclarationError(f"{where}: ttl={ttl!r} must be a finite time, at least 0 seconds")
+    if not positive(connecting):
+        raise DeclarationError(
+            f"{where}: connect_timeout={connect_timeout!r} must be a finite time, more than 0 seconds"
+        )
     return kept, connecting
 
 
 def named(id: str, max_sessions: int) -> str:
     """What errors call the server. Raises `DeclarationError` where it has no name, or may have no session."""
+    check_value(id, str, "MCPServer(…): id")
     if not id:
         raise DeclarationError('an MCP server needs an id: MCPServer(…, id="crm")')
     if type(max_sessions) is not int or max_sessions < 1:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any
+from typing import Any, cast
 
 from pydantic_ai import FunctionToolset, RunContext
 from pydantic_ai.exceptions import UserError
@@ -20,6 +20,7 @@ from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, CombinedToolset, ExternalToolset, PrefixedToolset, ToolsetTool
 
 from perdure.errors import DeclarationError
+from perdure.typed import check_arguments, shown
 
 NAMESPACE = "namespace"
 """The key in a tool's metadata for the name of its namespace."""
@@ -44,6 +45,7 @@ def namespace(toolset: AbstractToolset[Any], *, name: str, description: str, hid
     Raises:
         DeclarationError: for a name that can't be the beginning of a tool's name, or nothing to search by.
     """
+    check_arguments(namespace, locals(), f"namespace(name={name!r})")
     if not NAME.fullmatch(name):
         raise DeclarationError(
             f"namespace(name={name!r}) is not 1 to 40 of A-Z, a-z, 0-9, _ and -, from a letter or digit on"
@@ -56,6 +58,11 @@ def namespace(toolset: AbstractToolset[Any], *, name: str, description: str, hid
 def namespaces(*parts: Namespace) -> Namespaces:
     """Many namespaces as one toolset. Pydantic AI asks each toolset of an agent four times in a step, each time in a
     task of its own; with twenty of them that is a fifth of a step."""
+    for part in cast("tuple[Any, ...]", parts):
+        if not isinstance(part, Namespace):
+            listed = isinstance(part, list | tuple)
+            what = "put a * before the list" if listed else "make it one, namespace(toolset, name=…, description=…)"
+            raise DeclarationError(f"namespaces(…): {shown(part)} is no namespace: {what}")
     return Namespaces(list(parts))
 
 

@@ -15,7 +15,8 @@ from perdure.contracts import Json
 from perdure.errors import DeclarationError
 from perdure.names import check_tool_name
 from perdure.schemas import check_schema
-from perdure.toolsets.foreign import each_of, foreign, no_sdk, retry_unless_valid, version_of
+from perdure.toolsets.foreign import each_of, foreign, no_sdk, retry_unless_valid, several, version_of
+from perdure.toolsets.misplaced import NoFunction
 
 try:
     from agents import FunctionTool
@@ -34,7 +35,7 @@ OWN_MARGIN = 5.0
 """Seconds by which Pydantic AI's clock is longer than the tool's own `timeout_seconds`, which answers first."""
 
 
-class OpenAIAgentsToolset(FunctionToolset[Any]):
+class OpenAIAgentsToolset(NoFunction, FunctionToolset[Any]):
     """Function tools of the OpenAI Agents SDK: `FunctionTool`s, functions with `@function_tool`, `*tool_namespace(…)`.
 
     Each option keeps its meaning: strict schemas, `needs_approval`, `is_enabled`, `timeout`, `failure_error_function`,
@@ -46,10 +47,12 @@ class OpenAIAgentsToolset(FunctionToolset[Any]):
     """
 
     def __init__(self, tools: Iterable[FunctionTool], *, id: str) -> None:
-        given = list(tools)
+        given = several(tools, FunctionTool, id)
         for tool in given:
             refuse(tool, id)
-        super().__init__([_adapted(tool, id) for tool in each_of(given, FunctionTool, id)], id=id)
+        super().__init__(
+            [_adapted(tool, id) for tool in each_of(given, FunctionTool, id, "@agents.function_tool")], id=id
+        )
 
 
 def _adapted(tool: FunctionTool, id: str) -> Tool[Any]:

@@ -89,7 +89,8 @@ def fields_of(model: Any, where: str) -> dict[str, Any]:
     try:
         schema = with_fields(TypeAdapter(model).json_schema())
     except (PydanticSchemaGenerationError, PydanticUserError) as error:
-        raise DeclarationError(f"{where}: input_model={model!r} isn't a type that Pydantic reads: {error}") from None
+        reason = str(error).splitlines()[0]
+        raise DeclarationError(f"{where}: input_model={model!r} isn't a type that Pydantic reads: {reason}") from None
     if not isinstance(model, type) or schema.get("type") != "object":
         raise DeclarationError(f"{where}: input_model={model!r} must be a model, dataclass or TypedDict")
     return schema.get("properties", {})

@@ -17,6 +17,7 @@ from perdure.contracts import Json
 from perdure.errors import DeclarationError
 from perdure.schemas import check_schema
 from perdure.toolsets.foreign import SAID, each_of, foreign, is_repeated, log_fault, retry_unless_valid
+from perdure.toolsets.misplaced import NoFunction
 
 try:
     from PIL.Image import Image
@@ -41,7 +42,7 @@ NO_JSON = ("image", "audio")
 """Types of smolagents that a model can't write as JSON."""
 
 
-class SmolagentsToolset(FunctionToolset[Any]):
+class SmolagentsToolset(NoFunction, FunctionToolset[Any]):
     """Tools of smolagents: subclasses of `smolagents.Tool`, functions with `@smolagents.tool`, its default tools.
 
     Arguments are checked by smolagents' own rules and by the JSON Schema they come to. `setup()` runs once per tool and
@@ -52,7 +53,7 @@ class SmolagentsToolset(FunctionToolset[Any]):
     """
 
     def __init__(self, tools: Iterable[SmolTool], *, id: str) -> None:
-        super().__init__([_adapted(tool, id) for tool in each_of(tools, SmolTool, id)], id=id)
+        super().__init__([_adapted(tool, id) for tool in each_of(tools, SmolTool, id, "@smolagents.tool")], id=id)
 
 
 def _adapted(tool: SmolTool, id: str) -> Tool[Any]:

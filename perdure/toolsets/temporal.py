@@ -16,16 +16,18 @@ from perdure.errors import DeclarationError
 from perdure.names import check_name
 from perdure.toolsets import declared
 from perdure.toolsets.declared import Options
+from perdure.toolsets.misplaced import NoFunction
 from perdure.toolsets.signature import shape_of
 from perdure.toolsets.target import check_target, metadata_of
+from perdure.typed import check_options, check_value
 
 
-class TemporalTools(FunctionToolset[Any]):
+class TemporalTools(NoFunction, FunctionToolset[Any]):
     """Tools that are activities, workflows or Nexus operations. A policy applies to them as to any tool.
 
     Args:
         id: the toolset's name; wire format, as of any toolset.
-        task_queue: of its activities and workflows, where they name none; `None` = the run's own.
+        task_queue: of its activities and workflows, where neither they nor their policy name one. One is needed.
         more: what a `FunctionToolset` takes for all of its tools.
 
     Raises:
@@ -33,6 +35,7 @@ class TemporalTools(FunctionToolset[Any]):
     """
 
     def __init__(self, id: str, *, task_queue: str | None = None, **more: Any) -> None:
+        check_value(id, str, "TemporalTools(…): id")
         super().__init__(id=id, **more)
         self.task_queue: str | None = None
         self.task_queue = self._queue(task_queue)
@@ -64,6 +67,8 @@ class TemporalTools(FunctionToolset[Any]):
 
     def nexus(self, operation: str, *, service: str, endpoint: str, **options: Unpack[Options]) -> None:
         """Add a tool that is a Nexus operation. Its policy can't be `unsafe`: Temporal may begin it more than once."""
+        for what, name in (("operation", operation), ("service", service), ("endpoint", endpoint)):
+            check_value(name, str, f"TemporalTools({self.id!r}).nexus: {what}")
         target = Target(kind="nexus", name=operation, service=service, endpoint=endpoint)
         self._add(target, None, options)
 
@@ -77,6 +82,7 @@ class TemporalTools(FunctionToolset[Any]):
     def _add(self, target: Target, function: Callable[..., Any] | None, options: Options) -> None:
         where = f"TemporalTools({self.id!r}): {target.kind} {target.name!r}"
         check_target(target, where)
+        check_options(options, Options, where)
         tool = declared.tool(target, function, options, where)
         shape = shape_of(tool, where)
         if target.kind == "nexus" and len(shape.positional) > 1:

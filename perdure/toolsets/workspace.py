@@ -22,6 +22,7 @@ from perdure.errors import DeclarationError
 from perdure.numbers import positive, whole
 from perdure.toolsets.folder import ROOT, Folder
 from perdure.toolsets.paths import FolderError
+from perdure.typed import check_arguments, check_value
 
 Root = str | Path | Callable[[RunContext[Any]], str | Path]
 """A folder, or a function that gives the folder of a run."""
@@ -68,6 +69,7 @@ def workspace(
         max_output: characters of a file, a list, each output of a command.
         env: further variables of commands. Of the worker's own they get `PATH` and the locale; `HOME` is the root.
     """
+    check_arguments(workspace, locals(), f"workspace(id={id!r})", own=("root", "timeout", "max_output"))
     _check(timeout, max_output)
     tools: FunctionToolset[Any] = FunctionToolset(id=id, metadata=rooted(root))
     _add_readers(tools, root, max_output)
@@ -86,8 +88,14 @@ def _check(timeout: float, max_output: int) -> None:
 
 def rooted(root: Root) -> dict[str, Any]:
     """The metadata of tools that work there, by which a worker looks for the folder when it starts. Raises
-    `DeclarationError` for what can't be a root."""
-    return {} if callable(root) else {ROOT: str(Folder(root).root)}
+    `DeclarationError` for what can't be a root: whether it is there only that worker knows, but not if it is a file."""
+    if callable(root):
+        check_value(root, Callable[[RunContext[Any]], Any], "root")
+        return {}
+    path = Folder(root).root
+    if path.exists() and not path.is_dir():
+        raise DeclarationError(f"root={root!r} is no folder")
+    return {ROOT: str(path)}
 
 
 def _add_readers(tools: FunctionToolset[Any], root: Root, most: int) -> None:
