@@ -15,13 +15,14 @@ from temporalio.client import Client
 from perdure import App, Approval, DurableAgent
 from perdure.cli.waits import decision
 from tests.command import Command, perdure, running
+from tests.deciding import pending, update
 from tests.family import children, firm
 from tests.harness import working
 from tests.proxy import proxy
 from tests.scripts import Script
 from tests.sessions import SESSION, closed
+from tests.shop import shop
 from tests.terminal import in_a_terminal
-from tests.test_approvals import pending, shop, update
 
 
 def address_of(client: Client) -> str:

@@ -15,11 +15,12 @@ from temporalio.client import Client
 from perdure import App, DurableAgent, ToolPolicy
 from perdure.errors import DeclarationError
 from perdure.toolsets.openai_agents import OpenAIAgentsToolset
+from tests.deciding import answers, pending, update
 from tests.harness import working
 from tests.scripts import Script
-from tests.test_approvals import answers, pending, update
+from tests.simulator import calls
 from tests.test_mcp import planned
-from tests.test_mcp_unreadable import OBJECT, calls, odd, starts
+from tests.test_mcp_unreadable import OBJECT, odd, starts
 
 PAY: dict[str, Any] = {"name": "pay", "inputSchema": OBJECT}
 BAD_NAMES = ["", "a b", "a\nb", "x" * 129, "ü"]

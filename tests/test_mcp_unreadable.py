@@ -17,11 +17,11 @@ from temporalio.client import Client
 
 from perdure import App, DurableAgent, ToolPolicy
 from perdure.contracts import MAY_HAVE_RUN
+from tests.deciding import answers
 from tests.harness import working
 from tests.mcp_servers import Kind, Shop, opened
 from tests.scripts import Script
 from tests.sessions import SESSION, answered, closed
-from tests.test_approvals import answers
 
 OBJECT = {"type": "object", "properties": {"how": {"type": "string"}}}
 NUMBERED = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}

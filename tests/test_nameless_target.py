@@ -10,9 +10,9 @@ from temporalio.client import Client
 
 from perdure import App, DurableAgent, ToolPolicy
 from perdure.toolsets.target import TARGET
+from tests.deciding import answers
 from tests.harness import activities, working
 from tests.scripts import Script
-from tests.test_approvals import answers
 
 
 def look(n: int) -> str:
