@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.command import ROOT
-from tests.simulated import run
+from tests.test_adapters import run
 
 DECLARED: dict[str, list[str]] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
     "optional-dependencies"

@@ -18,9 +18,8 @@ from perdure.toolsets.openai_agents import OpenAIAgentsToolset
 from tests.deciding import answers, pending, update
 from tests.harness import working
 from tests.scripts import Script
-from tests.simulator import calls
 from tests.test_mcp import planned
-from tests.test_mcp_unreadable import OBJECT, odd, starts
+from tests.test_mcp_unreadable import OBJECT, calls, odd, starts
 
 PAY: dict[str, Any] = {"name": "pay", "inputSchema": OBJECT}
 BAD_NAMES = ["", "a b", "a\nb", "x" * 129, "ü"]

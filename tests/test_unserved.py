@@ -83,9 +83,9 @@ def crm(script: Script, queue: str, *more: DurableAgent) -> App:
         """Find a customer."""
         return f"found {n}"
 
-    agent: Agent[None, str] = Agent(script.model, name="crm", toolsets=[tools])
     policies = {"find": ToolPolicy(effect="safe", task_queue=queue)}
-    return App(agents=[DurableAgent(agent, policies=policies), *more], task_queues={queue: TaskQueue()})
+    durable = DurableAgent(Agent(script.model, name="crm", toolsets=[tools]), policies=policies)
+    return App(agents=[durable, *more], task_queues={queue: TaskQueue()})
 
 
 async def told(client: Client, id: str) -> str:
