@@ -17,7 +17,7 @@ from tests.command import ROOT, SECONDS, Done, free_port, perdure, running
 from tests.harness import until
 from tests.test_docs import NAMED, fences
 
-COMMAND = re.compile(r"^\$ (.+)\n((?:(?!\$ ).+\n)*)", re.M)
+COMMAND = re.compile(r"^\$ (.+)\n((?:(?!\$ ).*\n)*)", re.M)
 """A command of a `text` fence, with the lines that it prints."""
 KEY = re.compile(r"\d+\.\d+-[0-9a-f]{8}")
 
