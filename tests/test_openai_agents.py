@@ -110,7 +110,7 @@ async def test_s2_15_a_namespace_is_a_prefix_and_metadata(client: Client, cache:
     assert found == [("success", '{"seats":1}')]
     (shown,) = script.infos[0].function_tools
     assert shown.metadata == {"namespace": "travel", "namespace_description": "Journeys."}
-    with pytest.raises(DeclarationError, match=r"it is a list, so put a \* before it"):
+    with pytest.raises(DeclarationError, match=r"it is a list of them, so put a \* before it"):
         OpenAIAgentsToolset([namespaced], id="sdk")  # pyright: ignore[reportArgumentType]
 
 
