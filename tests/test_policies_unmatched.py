@@ -28,9 +28,9 @@ GATED = ToolPolicy(approval=Approval())
 LOGGER = "perdure.policies"
 
 
-def crm(**options: Any) -> MCPServer:
+def crm(id: str = "crm") -> MCPServer:
     """A server that nobody connects to."""
-    return MCPServer("http://127.0.0.1:9/mcp", id="crm", **options)
+    return MCPServer("http://127.0.0.1:9/mcp", id=id)
 
 
 def clerk(policies: dict[str, ToolPolicy], *toolsets: AbstractToolset[Any]) -> DurableAgent:
@@ -105,14 +105,14 @@ def test_check_says_which_policies_only_a_run_can_judge(
 ) -> None:
     (tmp_path / "clerks.py").write_text(
         "from tests.test_policies_unmatched import *\n"
-        "app = App(agents=[clerk({'crm_refund': GATED, 'raed': GATED}, crm().prefixed('crm'), crm())])\n"
+        "app = App(agents=[clerk({'crm_refund': GATED, 'raed': GATED}, crm().prefixed('crm'), crm('other'))])\n"
     )
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     monkeypatch.setenv("COLUMNS", "200")
     check("clerks:app")
     lines = " ".join(capsys.readouterr().out.split())
-    assert "policy 'raed' can be judged only in a run: it may be for a tool of MCPServer 'crm'" in lines
+    assert "policy 'raed' can be judged only in a run: it may be for a tool of MCPServer 'other'" in lines
     assert "policy 'crm_refund' can be judged only in a run" in lines
 
 
