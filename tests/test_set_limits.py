@@ -108,7 +108,7 @@ async def test_the_commands_show_and_set(client: Client) -> None:
 def test_declarations_that_mean_nothing_are_refused() -> None:
     agent = Agent(Script("done").model, name="asks")
     wrong: list[tuple[dict[str, Any], str]] = [
-        ({"on_limit": "pause"}, "none of fail, ask"),
+        ({"on_limit": "pause"}, r"on_limit='pause' is none of \('fail', 'ask'\)"),
         ({"limit_approval": Approval(quorum=2)}, "takes no quorum"),
         ({"limit_approval": Approval(allow_edit=True), "on_limit": "ask"}, "takes no quorum, when or allow_edit"),
     ]

@@ -134,10 +134,10 @@ async def test_s2_type_07_a_folder_of_each_run(client: Client, tmp_path: Path) -
     app = coder(own, {"write_file": {"path": "x/y", "text": "é"}}, "done", gated=False)
     async with working(client, app) as runs:
         assert await told(runs, "coder", params={"folder": "a"}) == ("success", "x/y: created")
-        outcome, text = await told(runs, "coder", params={"folder": "c"})
+        failure = await runs.failure("coder", "go", params={"folder": "c"})
     assert (tmp_path / "a/x/y").read_text() == "é"
     assert not (tmp_path / "b/x").exists()
-    assert (outcome, text) == ("failed", "The tool failed with FileNotFoundError.")
+    assert failure.type == "RootMissing"
 
 
 async def test_s2_type_07_a_path_that_leads_out_is_told(client: Client, tmp_path: Path) -> None:
