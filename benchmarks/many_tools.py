@@ -4,11 +4,8 @@ Both agents run on one worker and take turns, so that a slow minute of the machi
 """
 
 import statistics
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
-from uuid import uuid4
 
 from pydantic_ai import Agent, FunctionToolset
 from pydantic_ai.capabilities import ToolSearch
@@ -19,6 +16,7 @@ from pydantic_ai.toolsets import AbstractToolset
 from pydantic_core import to_json
 from temporalio.client import Client
 
+from benchmarks.measure import step_seconds
 from perdure import App, DurableAgent, Limits, ToolPolicy
 from perdure.converter import data_converter
 from perdure.toolsets.namespace import namespace, namespaces
@@ -150,7 +148,7 @@ async def measure_many_tools(address: str, runs: int = 5) -> ManyTools:
     async with serving(client, made.app, task_queue=QUEUE):
         for turn in range(runs + 1):
             for name, found in seconds.items():
-                taken = await _seconds(client, name)
+                taken = await step_seconds(client, name, QUEUE, STEPS + 1)
                 found += [taken] if turn else []  # the first warms up
     few, many, whole = (statistics.median(found) for found in seconds.values())
     return ManyTools(
@@ -162,16 +160,3 @@ async def measure_many_tools(address: str, runs: int = 5) -> ManyTools:
         many_bytes=made.many.sizes[STEPS // 2],
         whole_bytes=made.whole.sizes[STEPS // 2],
     )
-
-
-async def _seconds(client: Client, agent: str) -> float:
-    """The time of a step of one run."""
-    began = time.perf_counter()
-    await client.execute_workflow(
-        "AgentWorkflow",
-        {"agent": agent, "prompt": "go"},
-        id=f"bench-tools-{agent}-{uuid4().hex[:8]}",
-        task_queue=QUEUE,
-        execution_timeout=timedelta(minutes=3),
-    )
-    return (time.perf_counter() - began) / (STEPS + 1)

@@ -8,8 +8,6 @@ import statistics
 import sys
 import time
 from dataclasses import dataclass
-from datetime import timedelta
-from uuid import uuid4
 
 from fastmcp.client.transports import StdioTransport
 from pydantic_ai import Agent, FunctionToolset, RunContext
@@ -21,6 +19,7 @@ from pydantic_ai.toolsets import AbstractToolset
 from pydantic_ai.usage import RunUsage
 from temporalio.client import Client
 
+from benchmarks.measure import step_seconds
 from perdure import App, DurableAgent, Limits, ToolPolicy
 from perdure.converter import data_converter
 from perdure.toolsets.mcp import MCPServer
@@ -78,24 +77,11 @@ async def measure_mcp(address: str, runs: int = 5) -> McpSteps:
     seconds: dict[str, list[float]] = {"function": [], "held": [], "started": []}
     async with serving(client, App(agents=agents, search_attributes=[]), task_queue=QUEUE):
         for turn in range(runs + 1):
-            found = {name: await _seconds(client, name) for name in ("function", "held")}
+            found = {name: await step_seconds(client, name, QUEUE, STEPS + 1) for name in ("function", "held")}
             found["started"] = await _started()
             for name, value in found.items():
                 seconds[name] += [value] if turn else []  # the first warms up
     return McpSteps(**{name: statistics.median(found) for name, found in seconds.items()})
-
-
-async def _seconds(client: Client, agent: str) -> float:
-    """The time of a step of one run."""
-    began = time.perf_counter()
-    await client.execute_workflow(
-        "AgentWorkflow",
-        {"agent": agent, "prompt": "go"},
-        id=f"bench-mcp-{agent}-{uuid4().hex[:8]}",
-        task_queue=QUEUE,
-        execution_timeout=timedelta(minutes=3),
-    )
-    return (time.perf_counter() - began) / (STEPS + 1)
 
 
 async def _started() -> float:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle, WorkflowHistory
 from temporalio.exceptions import TerminatedError, TimeoutError
@@ -102,3 +103,16 @@ async def _replay(peer: Peer, chain: Sequence[WorkflowHistory], times: int) -> f
             await replayer.replay_workflow(history)
         seconds.append(time.perf_counter() - started)
     return statistics.median(seconds[1:])
+
+
+async def step_seconds(client: Client, agent: str, task_queue: str, steps: int) -> float:
+    """Run an agent of perdure once; the time of each of its `steps`."""
+    began = time.perf_counter()
+    await client.execute_workflow(
+        "AgentWorkflow",
+        {"agent": agent, "prompt": "go"},
+        id=f"bench-{agent}-{uuid4().hex[:8]}",
+        task_queue=task_queue,
+        execution_timeout=timedelta(minutes=3),
+    )
+    return (time.perf_counter() - began) / steps

@@ -22,7 +22,7 @@ from perdure.client import (
     RunFailed,
     connect,
 )
-from perdure.client.connection import quoted
+from perdure.client.filters import quoted
 from perdure.contracts import Limits
 from perdure.errors import InvalidRequest
 from tests.command import free_port

@@ -18,6 +18,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from perdure.client.asking import summary
 from perdure.client.errors import ClientError, NoServer, RunClosed, RunExists
+from perdure.client.filters import list_filter
 from perdure.client.leaving import pause_at_exit
 from perdure.client.run import QUERY_TIMEOUTS, RunHandle
 from perdure.client.verbs import check_size, message, repeated
@@ -221,23 +222,6 @@ class PerdureClient:
             if not token:
                 break
         return found[:limit]
-
-
-def list_filter(query: str = "", agent: str | None = None, status: RunStatus | None = None) -> str:
-    """Temporal's list filter for runs of perdure."""
-    parts = [f"WorkflowType = {quoted(WORKFLOW_TYPE)}", f"({query})" if query else ""]
-    parts += [f"AgentName = {quoted(agent)}"] if agent is not None else []
-    parts += [f"ExecutionStatus = {quoted(status.title().replace('_', ''))}"] if status else []
-    return " AND ".join(filter(None, parts))
-
-
-def quoted(text: str) -> str:
-    """A string of Temporal's list filter, which is SQL: in single quotes, with quotes and backslashes doubled.
-
-    The server's own faults stay: server 1.32 loses quotes at either end of a value (temporalio/temporal#12019), and on
-    SQLite finds none with a double quote or a backslash.
-    """
-    return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
 def _request(**fields: Any) -> Json:

@@ -12,6 +12,8 @@ from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest, ListWork
 from temporalio.client import Client
 from temporalio.service import RPCError
 
+from perdure.client.filters import quoted
+
 Kind = TaskQueueType.ValueType
 WORKFLOWS = TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW
 ACTIVITIES = TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY
@@ -47,8 +49,8 @@ async def is_served(client: Client, queue: str, kind: Kind) -> bool:
 
 async def _workers(client: Client, queue: str) -> list[WorkerHeartbeat]:
     """What workers of the queue have told of themselves; of many SDKs and servers: nothing."""
-    name = queue.replace("\\", "\\\\").replace("'", "''")
-    request = ListWorkersRequest(namespace=client.namespace, page_size=MAX_WORKERS, query=f"TaskQueue = '{name}'")
+    query = f"TaskQueue = {quoted(queue)}"
+    request = ListWorkersRequest(namespace=client.namespace, page_size=MAX_WORKERS, query=query)
     try:
         answer = await client.workflow_service.list_workers(request, timeout=TIMEOUT)
     except RPCError:
