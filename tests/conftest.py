@@ -14,6 +14,7 @@ from temporalio.testing import WorkflowEnvironment
 
 from perdure.converter import data_converter
 from perdure.payloads.configured import file_address
+from tests.asking import AskedAgain
 from tests.command import address_of
 from tests.harness import with_store
 
@@ -59,6 +60,7 @@ async def server(*settings: str) -> AsyncGenerator[WorkflowEnvironment]:
     """A server while the block runs, with more dynamic configuration. Stopped by its own process id."""
     async with await WorkflowEnvironment.start_local(  # pyright: ignore[reportUnknownMemberType]
         data_converter=data_converter(),
+        interceptors=[AskedAgain()],
         search_attributes=ATTRIBUTES,
         dev_server_existing_path=temporal_binary(),
         dev_server_extra_args=server_arguments(*settings),

@@ -1,0 +1,32 @@
+"""A query that is lost is asked again, once, and says so; one with a time limit of its own isn't."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+from temporalio.client import Client
+from temporalio.service import RPCError
+
+from tests import asking
+from tests.harness import working
+from tests.scripts import Script
+from tests.sessions import SESSION, closed, turn
+from tests.shop import shop
+
+
+async def test_a_query_that_nobody_answered_is_asked_again(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asking, "FIRST", timedelta(seconds=2))
+    async with working(client, shop(Script("first"), []), check=False) as first:
+        handle = await first.start("shop", "go", **SESSION)
+        await turn(handle, turn=1)
+    with pytest.raises(RPCError):
+        await handle.query("status", rpc_timeout=timedelta(seconds=1))
+    with pytest.warns(UserWarning, match="a query was lost: status of run-"):
+        asked = asyncio.create_task(handle.query("status"))
+        await asyncio.sleep(3)
+        async with working(client, shop(Script(), []), task_queue=first.task_queue) as runs:
+            runs.handles.append(handle)
+            assert (await asked)["state"] == "idle"
+            await closed(handle)
