@@ -1,6 +1,6 @@
 """Queries of the tests, asked as a client of production asks: with a time limit, and again where no answer comes.
 
-A query is a message between server and worker of which nothing is kept: it may be lost (a poll that ends just then), and
+A query is a message between server and worker of which nothing is kept: it may be lost (a poll that just ended), and
 Temporal's client waits 30 s before it gives up. A run that doesn't answer the second time hangs, which fails the test.
 """
 

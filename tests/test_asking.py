@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from temporalio.client import Client
 from temporalio.service import RPCError
 
 from tests import asking
-from tests.harness import working
+from tests.harness import Handle, working
 from tests.scripts import Script
 from tests.sessions import SESSION, closed, turn
 from tests.shop import shop
@@ -23,10 +24,21 @@ async def test_a_query_that_nobody_answered_is_asked_again(client: Client, monke
         await turn(handle, turn=1)
     with pytest.raises(RPCError):
         await handle.query("status", rpc_timeout=timedelta(seconds=1))
-    with pytest.warns(UserWarning, match="a query was lost: status of run-"):
-        asked = asyncio.create_task(handle.query("status"))
-        await asyncio.sleep(3)
+
+    async def answered_late() -> Any:
+        asked: asyncio.Task[Any] = asyncio.create_task(handle.query("status"))
+        await asyncio.sleep(3)  # the first try is over
         async with working(client, shop(Script(), []), task_queue=first.task_queue) as runs:
             runs.handles.append(handle)
-            assert (await asked)["state"] == "idle"
+            found = await asked
             await closed(handle)
+            return found
+
+    with pytest.warns(UserWarning, match=lost(handle)):
+        found = await answered_late()
+    assert found["state"] == "idle"
+
+
+def lost(handle: Handle) -> str:
+    """What is said of a query that is asked again."""
+    return f"a query was lost: status of {handle.id}, asked again"
