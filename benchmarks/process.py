@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import AsyncGenerator
@@ -9,14 +10,17 @@ from contextlib import asynccontextmanager
 
 
 @asynccontextmanager
-async def worker_process(*arguments: str, **environment: str) -> AsyncGenerator[int]:
-    """`python <arguments>` while the block runs; yields its process id. It is killed, not asked to finish anything."""
+async def worker_process(
+    *arguments: str, ended_by: signal.Signals = signal.SIGKILL, **environment: str
+) -> AsyncGenerator[int]:
+    """`python <arguments>` while the block runs; yields its process id. It is killed, not asked to finish anything,
+    unless another signal is to end it."""
     env = os.environ | environment
     process = await asyncio.create_subprocess_exec(sys.executable, *arguments, stdout=sys.stderr, env=env)
     try:
         yield process.pid
     finally:
-        process.kill()
+        process.send_signal(ended_by)
         await process.wait()
 
 

@@ -15,6 +15,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from signal import SIGTERM
 
 from benchmarks.process import resident, worker_process
 from benchmarks.reader import AGENT, COMPACT_ABOVE
@@ -46,7 +47,8 @@ class Long:
     memory: list[int]
     """Resident set of the worker in bytes, at each tenth."""
     after_restart: float | None = None
-    """Seconds of the step after the worker was started anew, from when it was up; else `None`."""
+    """Seconds that the longest step took more than others: with `--restart` the one in which the worker came back, its
+    start included."""
 
 
 @asynccontextmanager
@@ -83,10 +85,12 @@ async def measure_turns(turns: int, *, compact_above: int = 0) -> Long:
 
 
 async def measure_steps(steps: int, *, store: bool, restart: bool, compact_above: int = 0) -> Long:
-    """Run one turn of so many steps, each a tool call of one kilobyte of prose; in the middle start the worker anew."""
+    """Run one turn of so many steps, each a tool call of one kilobyte of prose; in the middle start the worker anew.
+
+    It is asked to end, as a deploy does: killed, the longest step would show the heartbeat timeout of what it ran."""
     async with site(store, compact_above) as (client, command, environment):
         async with AsyncExitStack() as stack:
-            worker = await stack.enter_async_context(worker_process(*command, **environment))
+            worker = await stack.enter_async_context(worker_process(*command, ended_by=SIGTERM, **environment))
             run = await client.start(AGENT, f"read {steps}")
             memory: list[int] = []
             restarted: datetime | None = None
@@ -96,7 +100,7 @@ async def measure_steps(steps: int, *, store: bool, restart: bool, compact_above
                     memory.append(resident(worker))
                 if restart and restarted is None and step > steps // 2:
                     await stack.aclose()
-                    worker = await stack.enter_async_context(worker_process(*command, **environment))
+                    worker = await stack.enter_async_context(worker_process(*command, ended_by=SIGTERM, **environment))
                     restarted = datetime.now().astimezone()
                 await asyncio.sleep(0.5)
             await run.result()

@@ -34,7 +34,7 @@ OF_THE_SERVER = {
 }
 """A task that the server itself gives up, to make a new one: more than 2 MB of events came while it ran, it ended the
 run while something new came, or the run was reset there."""
-TIMEOUT = timedelta(seconds=60)
+TIMEOUT = timedelta(seconds=150)
 """A hang is a failure that must show."""
 
 
@@ -182,7 +182,7 @@ async def attempts(handle: Handle) -> list[int]:
     return found[1:]
 
 
-async def until(condition: Callable[[], bool | Awaitable[bool]], *, seconds: float = 45.0, every: float = 0.02) -> None:
+async def until(condition: Callable[[], bool | Awaitable[bool]], *, seconds: float = 90.0, every: float = 0.02) -> None:
     """Wait until `condition` holds; it may be a coroutine function that asks the server."""
     import asyncio
     import inspect

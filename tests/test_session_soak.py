@@ -31,7 +31,7 @@ TURNS = int(os.environ.get("PERDURE_SOAK_TURNS", "40"))
 SEED = int(os.environ.get("PERDURE_SOAK_SEED", "11"))
 WINDOW = 4
 """Messages that wait for their answers at once."""
-pytestmark = pytest.mark.timeout(120 + 10 * TURNS)
+pytestmark = pytest.mark.timeout(240 + 10 * TURNS)
 MAYHEM = ("worker", "SIGKILL", "worker", "SIGTERM and worker", "worker", "SIGKILL and worker", "SIGTERM")
 """What is done in turn: the worker is killed, the server is restarted after a signal, or both."""
 SAID = {"returned": "success", "unknown": "interrupted", "denied": "denied"}
