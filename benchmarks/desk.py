@@ -86,7 +86,7 @@ async def desk(cache: int) -> AsyncGenerator[Desk]:
             await register(client.client)
             command = ["-m", "perdure.worker", "benchmarks.cashier:app", "--max-cached-workflows", str(cache)]
             command += ["--address", address, "--namespace", NAMESPACE]
-            async with worker_process(*command, **{NOTES: str(notes)}) as worker:
+            async with worker_process(*command, environment={NOTES: str(notes)}) as worker:
                 yield Desk(client, worker, notes)
 
 

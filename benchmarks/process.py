@@ -5,17 +5,17 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 
 
 @asynccontextmanager
 async def worker_process(
-    *arguments: str, ended_by: signal.Signals = signal.SIGKILL, **environment: str
+    *arguments: str, environment: Mapping[str, str] | None = None, ended_by: signal.Signals = signal.SIGKILL
 ) -> AsyncGenerator[int]:
     """`python <arguments>` while the block runs; yields its process id. It is killed, not asked to finish anything,
     unless another signal is to end it."""
-    env = os.environ | environment
+    env = os.environ | dict(environment or {})
     process = await asyncio.create_subprocess_exec(sys.executable, *arguments, stdout=sys.stderr, env=env)
     try:
         yield process.pid

@@ -46,8 +46,8 @@ class Long:
     """Of the histories of these runs, each on its own."""
     memory: list[int]
     """Resident set of the worker in bytes, at each tenth."""
-    after_restart: float | None = None
-    """Seconds that the longest step took more than others: with `--restart` the one in which the worker came back, its
+    longest: float
+    """Seconds that the longest took more than the median: with `--restart` the step in which the worker came back, its
     start included."""
 
 
@@ -66,7 +66,7 @@ async def site(store: bool, compact_above: int) -> AsyncGenerator[tuple[PerdureC
 async def measure_turns(turns: int, *, compact_above: int = 0) -> Long:
     """Run a session of so many turns of two model requests and a tool call of one kilobyte."""
     async with site(False, compact_above) as (client, command, environment):
-        async with worker_process(*command, **environment) as worker:
+        async with worker_process(*command, environment=environment) as worker:
             run = await client.start(AGENT, session=Session())
             memory: list[int] = []
             seconds: list[float] = []
@@ -90,7 +90,9 @@ async def measure_steps(steps: int, *, store: bool, restart: bool, compact_above
     It is asked to end, as a deploy does: killed, the longest step would show the heartbeat timeout of what it ran."""
     async with site(store, compact_above) as (client, command, environment):
         async with AsyncExitStack() as stack:
-            worker = await stack.enter_async_context(worker_process(*command, ended_by=SIGTERM, **environment))
+            worker = await stack.enter_async_context(
+                worker_process(*command, environment=environment, ended_by=SIGTERM)
+            )
             run = await client.start(AGENT, f"read {steps}")
             memory: list[int] = []
             restarted: datetime | None = None
@@ -100,7 +102,9 @@ async def measure_steps(steps: int, *, store: bool, restart: bool, compact_above
                     memory.append(resident(worker))
                 if restart and restarted is None and step > steps // 2:
                     await stack.aclose()
-                    worker = await stack.enter_async_context(worker_process(*command, ended_by=SIGTERM, **environment))
+                    worker = await stack.enter_async_context(
+                        worker_process(*command, environment=environment, ended_by=SIGTERM)
+                    )
                     restarted = datetime.now().astimezone()
                 await asyncio.sleep(0.5)
             await run.result()
@@ -129,7 +133,7 @@ async def _long(client: PerdureClient, run: RunHandle, seconds: list[float], mem
         largest_events=max(events for events, _ in sizes),
         largest_bytes=max(size for _, size in sizes),
         memory=memory,
-        after_restart=max(seconds) - statistics.median(seconds),
+        longest=max(seconds) - statistics.median(seconds),
     )
 
 

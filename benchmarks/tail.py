@@ -64,7 +64,7 @@ async def measure_tail(runs: int, seconds: float) -> Tail:
     async with asyncio.timeout(BOUND), server() as address:
         client = await connect(address=address, namespace="default")
         command = ["-m", "perdure.worker", "benchmarks.tail:app", "--address", address, "--namespace", "default"]
-        async with worker_process(*command, **{SECONDS: str(seconds)}) as worker:
+        async with worker_process(*command, environment={SECONDS: str(seconds)}) as worker:
             await (await client.start(AGENT, "warm up")).result()
             ages = await _ages(await client.start(AGENT, "go"))
             cpu = await _cpu(client, worker, runs, seconds)
