@@ -1,8 +1,12 @@
-"""Code of users that calls `sys.exit()`: the worker outlives it, and what it was called for fails."""
+"""Code of users that calls `sys.exit()`, or raises a `CancelledError` that nobody asked for.
+
+The worker outlives it, and what it was called for fails."""
 
 from __future__ import annotations
 
+import asyncio
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,23 +23,23 @@ from tests.harness import messages, working
 from tests.reading import returns
 from tests.scripts import Script, Turn
 
+Leaves = Callable[..., Any]
 ENDS = ["deps", "instructions", "hook", "model", "output function", "output validator", "args validator"]
 """Where it ends the run."""
 
 
-def leaves(*_: Any, **__: Any) -> Any:
+def exits(*_: Any, **__: Any) -> Any:
     """Ends the program, as argparse does after `--help`."""
     sys.exit(2)
 
 
-def plain() -> str:
-    """A tool in a thread."""
-    return leaves()
+def cancels(*_: Any, **__: Any) -> Any:
+    """As code does that awaits a task which other code has cancelled."""
+    raise asyncio.CancelledError
 
 
-async def later() -> str:
-    """A tool on the worker's event loop."""
-    return leaves()
+WAYS: list[tuple[Leaves, str]] = [(exits, "Exited"), (cancels, "SelfCancelled")]
+"""How code leaves, and what its failure is called."""
 
 
 def look() -> str:
@@ -43,13 +47,21 @@ def look() -> str:
     return "seen"
 
 
-def final(text: str) -> str:
-    """The output."""
-    return leaves() if text == "leave" else text
-
-
-def leaving(place: str, *turns: Turn) -> DurableAgent:
+def leaving(leaves: Leaves, place: str, *turns: Turn) -> DurableAgent:
     """An agent that leaves at one place, if it is one of `ENDS`."""
+
+    def plain() -> str:
+        """A tool in a thread."""
+        return leaves()
+
+    async def later() -> str:
+        """A tool on the worker's event loop."""
+        return leaves()
+
+    def final(text: str) -> str:
+        """The output."""
+        return leaves() if text == "leave" else text
+
     check = leaves if place == "args validator" else None
     agent = Agent(
         Script(leaves if place == "model" else turns[0], *turns[1:]).model,
@@ -67,26 +79,31 @@ def leaving(place: str, *turns: Turn) -> DurableAgent:
 
 
 @pytest.mark.parametrize("tools", [["plain"], ["later"], ["plain", "look", "later"]], ids="+".join)
-async def test_a_tool_that_leaves_has_failed(client: Client, cache: int, tools: list[str]) -> None:
-    turns: list[Turn] = [[ToolCallPart(name, {}) for name in tools], "done"]
-    async with working(client, App(agents=[leaving("tool", *turns)]), cache=cache) as runs:
+@pytest.mark.parametrize(("leaves", "name"), WAYS, ids=["exits", "cancels"])
+async def test_a_tool_that_leaves_has_failed(
+    client: Client, cache: int, tools: list[str], leaves: Leaves, name: str
+) -> None:
+    turns: list[Turn] = [[ToolCallPart(tool, {}) for tool in tools], "done"]
+    async with working(client, App(agents=[leaving(leaves, "tool", *turns)]), cache=cache) as runs:
         run = await runs.start("leaving", "go")
         assert (await run.result())["output"] == "done"
         answers = {part.tool_name: part.content for part in returns(await messages(run))}
-    assert answers == {name: "seen" if name == "look" else "The tool failed with Exited." for name in tools}
+    assert answers == {tool: "seen" if tool == "look" else f"The tool failed with {name}." for tool in tools}
 
 
 @pytest.mark.parametrize("place", ENDS)
-async def test_elsewhere_it_ends_the_run(client: Client, place: str) -> None:
+@pytest.mark.parametrize(("leaves", "name"), WAYS, ids=["exits", "cancels"])
+async def test_elsewhere_it_ends_the_run(client: Client, place: str, leaves: Leaves, name: str) -> None:
     turn: Turn = {"final": {"text": "leave"}} if place == "output function" else "done"
     turn = {"look": {}} if place == "args validator" else turn
-    async with working(client, App(agents=[leaving(place, turn, "done")])) as runs:
+    async with working(client, App(agents=[leaving(leaves, place, turn, "done")])) as runs:
         failure = await runs.failure("leaving", "go")
-    assert failure.type == "Exited"
+    assert failure.type == name
 
 
-async def test_a_predicate_that_leaves_gates_the_call(client: Client) -> None:
-    async with working(client, App(agents=[leaving("predicate", {"look": {}}, "done")])) as runs:
+@pytest.mark.parametrize("leaves", [exits, cancels])
+async def test_a_predicate_that_leaves_gates_the_call(client: Client, leaves: Leaves) -> None:
+    async with working(client, App(agents=[leaving(leaves, "predicate", {"look": {}}, "done")])) as runs:
         run = await runs.start("leaving", "go")
         assert [row["tool"] for row in await pending(run, 1)] == ["look"]
         await run.cancel()

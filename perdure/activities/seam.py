@@ -27,6 +27,7 @@ from pydantic_core import SchemaValidator, core_schema
 from perdure.activities.breaker import Health, health_of
 from perdure.activities.carry import are_numbers_kept
 from perdure.activities.containment import contained
+from perdure.activities.surrogates import joined
 from perdure.errors import AnswerLost
 from perdure.schemas import problems
 from perdure.toolsets.lost import unanswered
@@ -64,8 +65,8 @@ class Answered(AbstractCapability[Any]):
     async def after_model_request(
         self, ctx: RunContext[Any], *, request_context: ModelRequestContext, response: ModelResponse
     ) -> ModelResponse:
-        """Make the ids of calls unique in the conversation. Only empty or used ids change."""
-        self.response = unique_ids(response, self.used_ids, self.id_seed)
+        """Make the ids of calls unique in the conversation, and texts such as can be carried. Nothing else changes."""
+        self.response = unique_ids(joined(response), self.used_ids, self.id_seed)
         return self.response
 
 
