@@ -46,9 +46,11 @@ class Summarised:
             self.ran.append("asked")
             return "asked"
 
-        agent = Agent(FunctionModel(self.model), name="reader", toolsets=[tools])
         models = {"short": FunctionModel(self.summary)}
-        return App(agents=[DurableAgent(agent, models=models, compact_with="short")])
+        reads = DurableAgent(
+            Agent(FunctionModel(self.model), name="reader", toolsets=[tools]), models=models, compact_with="short"
+        )
+        return App(agents=[reads])
 
     async def model(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         self.requests += 1
