@@ -137,6 +137,25 @@ async def test_a_failed_turn_does_not_end_the_session(client: Client, cache: int
         assert (result["output"], result["failure"]["type"]) == ("fine", "UnexpectedModelBehavior")
 
 
+async def test_a_large_output_stays_the_result_where_later_turns_fail(client: Client) -> None:
+    large = "x" * 250_000
+
+    async def model(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        if last_text(messages) == "fail":
+            raise UnexpectedModelBehavior("the provider is confused")
+        return answer(large, [], info, 0)
+
+    async with working(client, App(agents=[Agent(FunctionModel(model), name="moody")])) as runs:
+        handle = await runs.start("moody", "go", **SESSION)
+        assert await answered(handle, "once more") == large
+        for _ in range(2):
+            sent = await send(handle, "fail")
+            assert (await turn(handle, message=sent["messages"][0]))["state"] == "failed"
+        kept = [(await handle.query("turn", {"turn": number}))["left_out"] for number in (1, 2)]
+        assert kept == [250_024, 0], "of two outputs the last one is kept whole"
+        assert (await closed(handle))["output"] == large
+
+
 async def test_an_idle_session_closes_by_itself_but_not_while_a_call_waits(client: Client, cache: int) -> None:
     script = Script({"refund": {"n": 1}}, "done", "more")
     async with working(client, shop(script, []), cache=cache) as runs:

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 from temporalio.client import Client
+from temporalio.worker import Worker
 
+from perdure.workflows.agent import AgentWorkflow
 from tests.deciding import pending, refused, update
-from tests.harness import working
+from tests.harness import TIMEOUT, working
 from tests.scripts import Script
 from tests.sessions import SESSION, answered, closed, idle, turn, user_texts
 from tests.shop import shop
@@ -106,3 +108,22 @@ async def test_the_prompt_is_a_message_from_the_first_moment(client: Client) -> 
         result = await handle.result()
         assert (result["output"], result["turns"]) == ("two", 2)
         assert await user_texts(handle) == ["first", "second"]
+
+
+async def test_a_message_of_parts_waits_for_a_worker_as_long_as_it_takes(client: Client) -> None:
+    app = shop(Script("one", "two"), [])
+    async with working(client, app, check=False) as runs:
+        handle = await runs.start("shop", "go", **SESSION)
+        await turn(handle, turn=1)
+    async with Worker(client, task_queue=runs.task_queue, workflows=[AgentWorkflow]):
+        await update(handle, "send", {"content": ["hello"], "id": "m"})
+    history = await handle.fetch_history()
+    (check,) = [
+        event.activity_task_scheduled_event_attributes
+        for event in history.events
+        if event.activity_task_scheduled_event_attributes.activity_type.name == "check_content"
+    ]
+    assert check.schedule_to_start_timeout.seconds == check.schedule_to_close_timeout.seconds == TIMEOUT.seconds
+    async with working(client, app, task_queue=runs.task_queue):
+        assert (await turn(handle, message="m"))["output"]["value"] == "two"
+        await closed(handle)

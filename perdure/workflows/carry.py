@@ -61,6 +61,7 @@ async def make_room(state: RunState) -> None:
     total = _excess(state)
     if not total:
         return
+    state.rolling = False  # the summary may take minutes: what is sent meanwhile is taken, and goes along
     upto = await compact(state, KEPT)
     if upto is not None:
         state.transcript.drop(upto)

@@ -1,7 +1,7 @@
 """Whether what people send is something a model can be given. Only a worker knows: content parts are Pydantic AI's.
 
 Text needs no check. A list of parts that isn't valid never gets into the transcript, where it would fail every later
-request: its message gets a turn of its own, which fails.
+request: its message gets a turn of its own, which fails. Where no worker is there, the check waits for one.
 """
 
 from __future__ import annotations
@@ -47,7 +47,6 @@ async def _check(state: RunState, message: Message) -> None:
             "check_content",
             ContentInput(content=list(message.content)),
             start_to_close_timeout=timedelta(seconds=10),
-            schedule_to_close_timeout=timedelta(seconds=60),
             retry_policy=RetryPolicy(maximum_attempts=3),
             summary=message.id,
         )

@@ -15,6 +15,7 @@ with workflow.unsafe.imports_passed_through():
     from perdure.workflows import clock, contents, details, rollover, turns
     from perdure.workflows.clock import Deadline
     from perdure.workflows.entry import as_failure
+    from perdure.workflows.rollover import RollOver
     from perdure.workflows.state import RunState
     from perdure.workflows.turn import run_turn
 
@@ -110,6 +111,9 @@ async def _supervised(state: RunState) -> Output:
             await workflow.wait_condition(stirs, timeout=left)
             if not task.done() and state.interrupt is None and rollover.ready(state):
                 await rollover.roll_at_rest(state)
+        except RollOver:
+            if not task.done():  # it may have come to its end while room was made
+                raise
         except TranscriptTooLarge:
             await _ended(task, state, "deadline")
             raise

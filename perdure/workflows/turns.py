@@ -20,7 +20,7 @@ MAX_ERROR = 2_000
 """Characters of the error of a turn, and bytes of its details."""
 MAX_LINE = 100
 MAX_OUTPUTS = 200_000
-"""Bytes of the outputs of the turns before the last one."""
+"""Bytes of the outputs before the last one."""
 
 
 def begin(state: RunState) -> None:
@@ -62,17 +62,16 @@ def end(state: RunState, how: str, *, output: Output | None = None, error: Fault
 
 
 def _trim(state: RunState) -> None:
-    """Forget the oldest turns, and the outputs before the last one that are too much to keep."""
+    """Forget the oldest turns, and the outputs before the last one that are too much to keep. The last one is what the
+    run ends with, also where turns after it have none."""
     del state.turns[:-MAX_TURNS]
     for index, turn in enumerate(state.turns[:-RECENT]):
         if turn.error is not None:
             state.turns[index] = turn.model_copy(update={"error": _bounded(turn.error, MAX_LINE)})
     room = MAX_OUTPUTS
-    for index in range(len(state.turns) - 2, -1, -1):
-        output = state.turns[index].output
-        if output is None:
-            continue
-        room -= payload_size(output)
+    earlier = [index for index, turn in enumerate(state.turns) if turn.output is not None][:-1]
+    for index in reversed(earlier):
+        room -= payload_size(state.turns[index].output)
         if room < 0:
             state.turns[index] = without_output(state.turns[index])
 
