@@ -49,6 +49,7 @@ async def test_python_fences_run(page: Path, tmp_path: Path) -> None:
         )
         _, error = await process.communicate()
         assert process.returncode == 0, error.decode()
+        assert "Warning" not in error.decode(), "FastMCP shows its own whatever `-W` says"
 
 
 async def test_the_quick_start_of_the_readme_works(tmp_path: Path) -> None:

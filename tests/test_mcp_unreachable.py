@@ -15,14 +15,17 @@ from fastmcp.client.transports import StdioTransport
 from pydantic_ai import Agent
 from temporalio.client import Client
 
-from perdure import App, DurableAgent
+from perdure import App, DurableAgent, ToolPolicy
 from perdure.client import PerdureClient
 from perdure.errors import ServerUnreachable
 from perdure.toolsets.mcp import MCPServer
 from perdure.toolsets.reasons import reason_of
 from tests.command import free_port
+from tests.deciding import texts
 from tests.harness import working
+from tests.mcp_servers import opened
 from tests.scripts import Script
+from tests.sessions import SESSION, answered, closed, send
 
 SECRET = "hunter2"
 
@@ -62,10 +65,19 @@ async def test_a_script_is_named(tmp_path: Path) -> None:
     assert said.startswith(f"The MCP server 'crm' can't be reached at {sys.executable} {script} (")
 
 
-async def test_the_code_of_an_answer_and_not_its_text() -> None:
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        ("401", "it answers with an HTTP error: are `headers` and `auth` right?"),
+        ("404", "it answers with HTTP 404: is the path right?"),
+        ("200", "its answer isn't one of MCP: is the URL right?"),
+    ],
+)
+async def test_what_answers_in_its_place_and_not_its_text(status: str, words: str) -> None:
     async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
-        writer.write(f"HTTP/1.1 401 {SECRET}\r\ncontent-length: 7\r\nconnection: close\r\n\r\n{SECRET}".encode())
+        head = f"HTTP/1.1 {status} {SECRET}\r\ncontent-length: 7\r\ncontent-type: text/html\r\nconnection: close"
+        writer.write(f"{head}\r\n\r\n{SECRET}".encode())
         await writer.drain()
         writer.close()
 
@@ -73,9 +85,7 @@ async def test_the_code_of_an_answer_and_not_its_text() -> None:
     async with server:
         port = server.sockets[0].getsockname()[1]
         said = await unreachable(f"http://127.0.0.1:{port}/mcp?key={SECRET}")
-    assert (
-        said == f"The MCP server 'crm' can't be reached at http://127.0.0.1:{port} (it answers with the error -32603)."
-    )
+    assert said == f"The MCP server 'crm' can't be reached at http://127.0.0.1:{port} ({words})."
 
 
 def test_reasons_hold_no_text_of_an_exception() -> None:
@@ -99,3 +109,21 @@ async def test_who_follows_a_run_sees_what_it_waits_for(client: Client) -> None:
     assert f"can't be reached at {url.removesuffix('/mcp')} (Connection refused)." in next(filter(None, whys))
     assert {why for why in whys if why} == {next(filter(None, whys))}
     assert whys[-1] == ""
+
+
+async def test_who_follows_a_run_sees_why_a_call_is_tried_again(client: Client, tmp_path: Path) -> None:
+    script = Script({"look": {"n": 1}}, "a", {"look": {"n": 2}}, "b")
+    policies = {"look": ToolPolicy(effect="safe", attempts=100)}
+    async with opened("http", tmp_path) as shop, working(client, shop.app(script.model, policies, ttl=3600)) as runs:
+        handle = await runs.start("shop", **SESSION)
+        await answered(handle, "look")
+        await shop.kill()
+        await send(handle, "look again")
+        whys = (progress.why async for progress in PerdureClient(client).run(handle.id).follow() if progress.why)
+        at = f"at http://127.0.0.1:{shop.port} (Connection refused)"
+        why = f"ServerUnreachable: The MCP server 'shop' can't be reached {at}."
+        assert await anext(whys) == f"tool:look is tried again: {why}"
+        await whys.aclose()
+        await shop.start()
+        await closed(handle)
+        assert await texts(handle) == ["saw 1", "saw 2"]

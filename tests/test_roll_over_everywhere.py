@@ -23,6 +23,7 @@ from tests.sessions import SESSION, closed, send, turn
 
 MANY = range(4, 90, int(os.environ.get("PERDURE_ROLL_STEP", "8")))
 """Events after which a server suggests it. With a step of 1 that is every moment there is (`make soak`)."""
+pytestmark = pytest.mark.timeout(240 + 30 * len(MANY))
 TURNS = [
     {"moody": {"n": 0}},
     [ToolCallPart("look", {"n": 1}), ToolCallPart("refund", {"n": 2})],

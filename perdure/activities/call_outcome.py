@@ -11,7 +11,7 @@ from temporalio.exceptions import ApplicationError
 
 from perdure.activities.carry import dump_value, run_usage, usage_between
 from perdure.activities.drive import asked_again
-from perdure.activities.faults import fault_of, log_error, writable
+from perdure.activities.faults import fault_of, log_error, text_of, writable
 from perdure.activities.large_result import Bounds, TooLarge, carried
 from perdure.activities.reported import Reported
 from perdure.contracts import (
@@ -89,7 +89,9 @@ def outcome_of_error(call: PlannedCall, error: Exception, attempt: int) -> CallO
     name = writable(error.type) if isinstance(error, ApplicationError) and error.type else type(error).__name__
     if call.options.effect != "unsafe" and attempt < call.options.attempts:
         delay = error.next_retry_delay if isinstance(error, ApplicationError) else None
-        raise Reported(f"tool {call.tool!r} raised {name}", type=name, next_retry_delay=delay) from None
+        ours = isinstance(error, AnswerLost | ServerUnreachable)
+        said = text_of(error) if ours else f"tool {call.tool!r} raised {name}"
+        raise Reported(said, type=name, next_retry_delay=delay) from None
     if isinstance(error, ServerUnreachable):
         return told(call, "failed", f"{error} The call was not run." if attempt == 1 else str(error))
     return told(call, "failed", str(error) if isinstance(error, AnswerLost) else f"The tool failed with {name}.")

@@ -91,6 +91,17 @@ def of_session(error: BaseException | None) -> bool:
     return mcp_code(error) is not None and "session" in getattr(getattr(error, "error", None), "message", "").lower()
 
 
+def in_its_place(error: BaseException | None) -> str:
+    """What answers in place of an MCP server, as far as its library tells; empty where the server itself answers."""
+    if not _unreadable(error):
+        return ""
+    if mcp_code(error) == -32603:
+        return "it answers with an HTTP error: are `headers` and `auth` right?"
+    if mcp_code(error) == -32601:
+        return "it answers with HTTP 404: is the path right?"
+    return "its answer isn't one of MCP: is the URL right?"
+
+
 def broken(error: BaseException | None) -> bool:
     """Whether a result came that breaks the output schema of its tool."""
     return isinstance(error, RuntimeError) and BROKEN.match(str(error)) is not None

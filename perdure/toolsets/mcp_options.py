@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from fastmcp.client import Client
 from fastmcp.client.transports import ClientTransport
@@ -34,10 +34,30 @@ def check(where: str, source: Any, options: Mapping[str, Any], per_run: bool) ->
             raise DeclarationError(
                 f"{where}: {name} as a function would need a connection for each call: use MCPToolset itself"
             )
+    if told := unsendable(options.get("headers")):
+        raise DeclarationError(f"{where}: {told}")
     if isinstance(source, Client):
         raise DeclarationError(f"{where}: give a function that makes the client, as each connection needs its own")
     if per_run and isinstance(source, ClientTransport):
         raise DeclarationError(f"{where}: per_run=True needs a function that makes the transport for each session")
+
+
+def unsendable(headers: Any) -> str:
+    """What is wrong with headers that no request can have; empty = nothing. Values aren't told: they hold keys."""
+    if headers is None or callable(headers):
+        return ""
+    if not isinstance(headers, Mapping):
+        return f'headers=… must be a mapping, as in {{"Authorization": "Bearer …"}}, and not of type {_type(headers)}'
+    for name, value in cast("Mapping[Any, Any]", headers).items():
+        if not (isinstance(name, str) and isinstance(value, str)):
+            return f"headers=… are text, but {shown(name)} is of type {_type(value)}"
+        if any(mark in value for mark in "\r\n\0"):
+            return f"the header {name!r} has a line break in it, as a key that is read from a file may: strip() it"
+    return ""
+
+
+def _type(value: Any) -> str:
+    return type(value).__name__
 
 
 def unreachable(source: Any) -> str:

@@ -12,7 +12,7 @@ import ssl
 from collections.abc import Iterator
 from typing import Any, TypeVar, cast
 
-from perdure.toolsets.lost import mcp_code
+from perdure.toolsets.lost import in_its_place, mcp_code
 
 E = TypeVar("E", bound=Exception)
 
@@ -51,6 +51,8 @@ def _words(error: BaseException) -> str:
         return "no answer in time"
     if isinstance(error, OSError) and error.errno:
         return os.strerror(error.errno)
+    if words := in_its_place(error):
+        return words
     if (code := mcp_code(error)) is not None:
         return f"it answers with the error {code}"
     status = getattr(getattr(error, "response", None), "status_code", None)
