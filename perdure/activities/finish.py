@@ -24,6 +24,7 @@ from perdure.activities.plan import planned_calls
 from perdure.activities.room import room
 from perdure.activities.seam import Answered, Collected, Seam
 from perdure.activities.sent import changed_parts
+from perdure.activities.surrogates import joined
 from perdure.contracts import MAX_PAYLOAD, Fault, Json, Step, StepRetries, Usage, payload_size
 from perdure.errors import OutputTooLarge
 
@@ -73,7 +74,7 @@ class Finished:
         if not isinstance(partial, ModelResponse) or partial.state != "interrupted":
             return False
         text = [part for part in partial.parts if isinstance(part, TextPart) and part.content]
-        self.answered.response = replace(partial, parts=text)
+        self.answered.response = joined(replace(partial, parts=text))
         return bool(text)
 
     def cut_off_call(self) -> Exception | None:

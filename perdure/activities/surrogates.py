@@ -13,8 +13,11 @@ from pydantic_ai.messages import ModelResponse, ModelResponsePart
 
 
 def joined(response: ModelResponse) -> ModelResponse:
-    """The response with pairs joined to their character, and U+FFFD in the place of one that is alone."""
-    return dataclasses.replace(response, parts=[_part(part) for part in response.parts])
+    """The response with pairs joined to their character, and U+FFFD in the place of one that is alone. Where there are
+    none it is the same object, to which Pydantic AI adds later what it knows."""
+    parts = [_part(part) for part in response.parts]
+    unchanged = all(new is old for new, old in zip(parts, response.parts, strict=True))
+    return response if unchanged else dataclasses.replace(response, parts=parts)
 
 
 def _part(part: ModelResponsePart) -> ModelResponsePart:

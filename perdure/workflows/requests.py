@@ -23,6 +23,7 @@ with workflow.unsafe.imports_passed_through():
     )
     from perdure.errors import InternalError, ModelFailed
     from perdure.workflows import rooms
+    from perdure.workflows.cancelling import cancelled
     from perdure.workflows.state import RunState
 
 HEARTBEAT = timedelta(seconds=30)
@@ -134,8 +135,9 @@ def _plan(state: RunState) -> RunPlan:
 
 
 def _end_run(failure: FailureError, activity: str) -> NoReturn:
-    """Raise what the run ends with: a cancellation, or the activity's own error under its own type."""
-    if is_cancelled_exception(failure):
+    """Raise what the run ends with: a cancellation, also where it was asked for and nothing more is heard of the
+    activity, or the activity's own error under its own type."""
+    if is_cancelled_exception(failure) or cancelled():
         raise asyncio.CancelledError from None
     cause = failure.cause if isinstance(failure, ActivityError) else failure
     if isinstance(cause, ApplicationError):
