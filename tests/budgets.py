@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from pydantic_ai import Agent
@@ -23,6 +24,17 @@ def counter(ran: list[int], script: Script, **options: Any) -> App:
         return number
 
     return App(agents=[DurableAgent(Agent(script.model, name="counts", tools=[count]), **options)])
+
+
+def waits(begun: list[int]) -> App:
+    """An agent with a tool that doesn't end, and that says when it has begun."""
+
+    async def wait() -> str:
+        begun.append(1)
+        await asyncio.Event().wait()
+        return "never"
+
+    return App(agents=[DurableAgent(Agent(Script({"wait": {}}).model, name="waits", tools=[wait]))])
 
 
 def steps(number: int, calls: int = 1) -> Script:

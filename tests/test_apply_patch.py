@@ -141,6 +141,7 @@ def test_s2_type_08_no_diff_is_a_fault_of_the_program(tmp_path_factory: Any, lin
     (folder / "f").write_text(held)
     for type in ("update_file", "create_file"):
         try:
-            _apply(Folder(folder), type, "f", "\n".join(lines))
+            answer = _apply(Folder(folder), type, "f", "\n".join(lines))
+            assert answer.startswith("f: ")
         except (ToolFailed, FolderError):
             continue

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from pydantic_ai import Agent
 from temporalio.client import Client
 
-from perdure import App, Approval, DurableAgent, Limits
-from tests.budgets import ASK, counter, limit, most, raised, steps
+from perdure import Approval, Limits
+from tests.budgets import ASK, counter, limit, most, raised, steps, waits
 from tests.deciding import pending, refused, update
 from tests.harness import failure_of, until, working
 from tests.scripts import Script
@@ -82,14 +80,7 @@ async def test_a_deadline_asks_before_the_next_request(client: Client, cache: in
 
 async def test_a_deadline_is_set_anew_while_a_call_runs(client: Client, cache: int) -> None:
     begun: list[int] = []
-
-    async def wait() -> str:
-        begun.append(1)
-        await asyncio.Event().wait()
-        return "never"
-
-    app = App(agents=[DurableAgent(Agent(Script({"wait": {}}).model, name="waits", tools=[wait]))])
-    async with working(client, app, cache=cache) as runs:
+    async with working(client, waits(begun), cache=cache) as runs:
         handle = await runs.start("waits", "go", limits={"deadline": "PT1H"})
         await until(lambda: bool(begun))
         await raised(handle, turn_deadline="PT0.1S")

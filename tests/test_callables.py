@@ -50,7 +50,7 @@ CONTRACT = ToolContract("find", "Find an order.", Order, str)
     ids=["object", "method", "partial", "partial of an object"],
 )
 def test_an_async_callable_of_any_kind_is_taken(notifier: Any) -> None:
-    App(agents=[Agent(TestModel(), name="small")], notifier=notifier)
+    assert App(agents=[Agent(TestModel(), name="small")], notifier=notifier).notifier is notifier
 
 
 @pytest.mark.parametrize("notifier", [print, partial(print, 1), Yielding(), 5], ids=["print", "partial", "object", "5"])

@@ -18,7 +18,7 @@ from temporalio.exceptions import CancelledError
 
 from perdure import App, DurableAgent, ToolPolicy, progress
 from tests.deciding import cancelled_soon
-from tests.harness import Handle, messages, until, working
+from tests.harness import Handle, activities, messages, until, working
 from tests.live import live
 from tests.scripts import Script
 
@@ -118,6 +118,7 @@ async def test_case_k1_cancelled_before_any_worker_has_seen_the_run(client: Clie
     async with working(client, app, cache=cache, task_queue=runs.task_queue) as again:
         again.handles.append(handle)
         await cancelled_soon(handle)
+        assert await activities(handle) == []
 
 
 async def test_case_k1_calls_that_wait_for_a_slot_never_begin(client: Client, cache: int) -> None:

@@ -14,9 +14,8 @@ from pydantic_ai.usage import RequestUsage
 from temporalio.client import Client
 
 from perdure import App, DurableAgent, Limits
-from tests.budgets import counter, steps
+from tests.budgets import counter, steps, waits
 from tests.harness import failure_of, working
-from tests.scripts import Script
 
 
 async def test_requests(client: Client, cache: int) -> None:
@@ -90,14 +89,7 @@ async def test_an_unknown_cost_is_not_zero(client: Client, cache: int) -> None:
 
 async def test_the_deadline_passes_while_a_tool_runs(client: Client, cache: int) -> None:
     begun: list[int] = []
-
-    async def wait() -> str:
-        begun.append(1)
-        await asyncio.Event().wait()
-        return "never"
-
-    app = App(agents=[DurableAgent(Agent(Script({"wait": {}}).model, name="waits", tools=[wait]))])
-    async with working(client, app, cache=cache) as runs:
+    async with working(client, waits(begun), cache=cache) as runs:
         handle = await runs.start("waits", "go", limits={"deadline": "PT1S"}, timeout=timedelta(seconds=20))
         failure = await failure_of(handle)
         (kind,) = [row["kind"] for row in (await handle.query("transcript"))["entries"][-1]["outcomes"]]

@@ -107,7 +107,8 @@ KEPT: list[tuple[str, dict[str, Any]]] = [
 @pytest.mark.parametrize(("tool", "options"), KEPT)
 def test_an_option_that_does_something_is_taken(tool: str, options: dict[str, Any]) -> None:
     policies = {"op": ToolPolicy(effect="safe")} if tool != "op" and "effect" in options else {}
-    app({**policies, tool: ToolPolicy(**options)})
+    served = app({**policies, tool: ToolPolicy(**options)})
+    assert served.agent("boss").policy(tool) == ToolPolicy(**options)
 
 
 def test_a_pattern_is_for_those_tools_that_keep_to_it() -> None:
@@ -125,4 +126,5 @@ def test_a_pattern_is_for_those_tools_that_keep_to_it() -> None:
 
 
 def test_a_call_that_a_validator_may_send_outside_has_a_time_to_wait() -> None:
-    app({"act": ToolPolicy(wait=5, on_timeout="fail", dispatch=hand_over)}, args_validator=validate)
+    policy = ToolPolicy(wait=5, on_timeout="fail", dispatch=hand_over)
+    assert app({"act": policy}, args_validator=validate).agent("boss").policy("act") == policy

@@ -53,7 +53,9 @@ def test_the_queue_of_a_tool_that_runs_elsewhere_need_not_be_declared() -> None:
     elsewhere.add_function(Crm().look_up, metadata=metadata_of(Target(kind="activity", name="LookUp")))
     outside: ExternalToolset[Any] = ExternalToolset([ToolDefinition(name="sign")], id="outside")
     agent = Agent(Script("x").model, name="sales", toolsets=[elsewhere, outside], deps_type=Any)
-    App(agents=[DurableAgent(agent, policies={"*": ToolPolicy(task_queue="go")})])
+    app = App(agents=[DurableAgent(agent, policies={"*": ToolPolicy(task_queue="go")})])
+    assert app.agent("sales").policy("look_up").task_queue == "go"
+    assert app.task_queues == {}
 
 
 async def test_the_queue_of_the_runs_is_not_limited(client: Client) -> None:
