@@ -14,6 +14,7 @@ from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from signal import SIGTERM
 
@@ -90,9 +91,8 @@ async def measure_steps(steps: int, *, store: bool, restart: bool, compact_above
     It is asked to end, as a deploy does: killed, the longest step would show the heartbeat timeout of what it ran."""
     async with site(store, compact_above) as (client, command, environment):
         async with AsyncExitStack() as stack:
-            worker = await stack.enter_async_context(
-                worker_process(*command, environment=environment, ended_by=SIGTERM)
-            )
+            started = partial(worker_process, *command, environment=environment, ended_by=SIGTERM)
+            worker = await stack.enter_async_context(started())
             run = await client.start(AGENT, f"read {steps}")
             memory: list[int] = []
             restarted: datetime | None = None
@@ -102,9 +102,7 @@ async def measure_steps(steps: int, *, store: bool, restart: bool, compact_above
                     memory.append(resident(worker))
                 if restart and restarted is None and step > steps // 2:
                     await stack.aclose()
-                    worker = await stack.enter_async_context(
-                        worker_process(*command, environment=environment, ended_by=SIGTERM)
-                    )
+                    worker = await stack.enter_async_context(started())
                     restarted = datetime.now().astimezone()
                 await asyncio.sleep(0.5)
             await run.result()

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import contextlib
 import itertools
 import json
-import random
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -26,16 +23,9 @@ from perdure.workflows.log import BLOCK, Log, unpacked
 from perdure.workflows.transcript import Transcript
 from tests.deciding import pending, update
 from tests.harness import Handle, chain, failure_of, with_store, working
+from tests.noise import LONG, noise
 from tests.scripts import Script, answer
 from tests.sessions import SESSION, closed, turn
-
-LONG = timedelta(minutes=4)
-"""Without a cache each workflow task replays megabytes."""
-
-
-def noise(size: int, seed: int = 0) -> str:
-    """Text of so many bytes that hardly gets smaller: zlib makes three quarters of it."""
-    return base64.b64encode(random.Random(seed).randbytes(size)).decode()[:size]
 
 
 def reader(sizes: list[int], ran: list[int], *, at_once: bool = False, gated: bool = False) -> App:

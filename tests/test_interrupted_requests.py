@@ -60,3 +60,4 @@ async def test_a_run_is_cancelled_whose_request_is_lost(client: Client, cache: i
         await until(lambda: model.asked)
         await cancelled_soon(handle, 30)
         model.let_go.set()
+    assert model.script.requests == [], "it isn't asked once more"

@@ -14,9 +14,9 @@ from temporalio.client import Client
 from perdure import App, DurableAgent
 from tests.deciding import pending, update
 from tests.harness import Handle, chain, until, working
+from tests.noise import LONG, noise
 from tests.scripts import answer
 from tests.sessions import SESSION, closed, send, turn
-from tests.test_carry import LONG, noise
 
 BEFORE: list[Any] = [{"read": {"n": n}} for n in range(3)]
 """1.1 MB of results, compressed: nearly all that may be taken along."""
