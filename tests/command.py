@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import socket
 import sys
@@ -18,6 +19,8 @@ from temporalio.client import Client
 ROOT = Path(__file__).parent.parent
 SECONDS = 60.0
 DEMO = "perdure.cli.demo_app:app"
+LOGGED = re.compile(r"\d{4}-\d\d-\d\d [\d:,]+ [A-Z]+ \S+: ")
+"""A line of the log. The SDK's own come from another thread, also after what the command said last."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,11 @@ class Done:
     code: int
     out: str
     err: str
+
+    @property
+    def last(self) -> str:
+        """The last line of standard error that isn't of the log."""
+        return [line for line in self.err.splitlines() if not LOGGED.match(line)][-1]
 
 
 class Command:

@@ -43,7 +43,7 @@ async def test_without_a_terminal_only_answers_are_on_stdout(client: Client) -> 
             await update(handle, "approve", {"call": row["call"]})
             done = await command.end()
         assert (done.code, done.out) == (0, "seen\npaid\nheard y\n"), done.err
-        assert done.err.splitlines()[-1] == f"session   perdure chat shop --id {id}"
+        assert done.last == f"session   perdure chat shop --id {id}"
         for line in ("user      look", "returned  look → saw 1", "model     heard y"):
             assert line in done.err
         assert ran == [("look", 1), ("refund", 1)]

@@ -152,7 +152,7 @@ async def test_unknown_agent_fails_the_run_naming_the_known_ones(address: str, q
     id = new_id()
     done = await perdure("start", "nobody", "hi", "--id", id, "--task-queue", queue, address=address)
     assert (done.code, done.out) == (4, "")
-    assert done.err.splitlines()[-1] == "UnknownAgent: no agent is named 'nobody'. Known agents: ['demo']"
+    assert done.last == "UnknownAgent: no agent is named 'nobody'. Known agents: ['demo']"
     shown = await perdure("show", id, address=address)
     assert shown.code == 0
     assert "failed    UnknownAgent: no agent is named 'nobody'." in shown.out
@@ -168,7 +168,7 @@ async def test_interrupted_start_says_that_the_run_goes_on(address: str) -> None
         command.send(signal.SIGINT)
         done = await command.end()
     assert done.code == 130
-    assert done.err.splitlines()[-1] == f"run       goes on without you: perdure show {id}"
+    assert done.last == f"run       goes on without you: perdure show {id}"
     assert [
         run["status"] for run in json.loads((await perdure("list", "--json", address=address)).out) if run["id"] == id
     ] == ["running"]
@@ -216,7 +216,7 @@ async def test_worker_serves_until_sigterm(address: str) -> None:
         worker.send(signal.SIGTERM)
         ended = await worker.end()
     assert ended.code == 0
-    assert ended.err.splitlines()[-1] == "perdure: worker has stopped"
+    assert ended.last == "perdure: worker has stopped"
 
 
 def test_demo_agent_answers_as_a_plain_agent_too() -> None:

@@ -103,7 +103,7 @@ async def test_dev_keeps_large_payloads_in_files_and_says_how_to_read_them(tmp_p
         _, _, value = line.partition("PERDURE_PAYLOADS=")
         assert value == (tmp_path / "runs.db.payloads").as_uri()
         blind = await perdure("start", "story", "Tell.", "--id", "told", address=address)
-        assert (blind.code, blind.err.splitlines()[-1]) == (
+        assert (blind.code, blind.last) == (
             1,
             "Error: a large payload of this run is kept outside Temporal: set PERDURE_PAYLOADS to what the run's "
             "worker has (`perdure dev` prints the line)",
@@ -152,7 +152,7 @@ async def test_dev_ends_when_its_server_does(tmp_path: Path) -> None:
         os.kill(server_of(dev), signal.SIGKILL)
         done = await dev.end()
     assert done.code == 1
-    assert done.err.splitlines()[-1].startswith("Error: the Temporal server ended with code -9")
+    assert done.last.startswith("Error: the Temporal server ended with code -9")
 
 
 async def test_server_ends_when_dev_is_killed(tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ async def test_an_interrupted_tail_says_where_to_resume(client: Client) -> None:
             tail.send(signal.SIGINT)
             done = await tail.end()
         assert done.code == 130
-        assert done.err.splitlines()[-1] == f"run       goes on without you: perdure tail {handle.id} --from 3"
+        assert done.last == f"run       goes on without you: perdure tail {handle.id} --from 3"
         assert await answered(handle, "2") == "b"
         await closed(handle)
         again = await perdure("tail", handle.id, "--json", "--from", "3", address=address_of(client))
@@ -145,7 +145,7 @@ async def test_a_session_from_the_command_line(client: Client) -> None:
         assert (ended.code, ended.out) == (0, f"interrupted {id}: its running turn ends, the session goes on\n")
         failed = await perdure("send", id, "you", "--message-id", "r", address=address)
         assert (failed.code, failed.out) == (4, "")
-        assert failed.err.splitlines()[-1] == "Interrupted: the turn was interrupted: enough"
+        assert failed.last == "Interrupted: the turn was interrupted: enough"
         nothing = await perdure("interrupt", id, address=address)
         assert (nothing.code, len(nothing.err.splitlines())) == (1, 1)
         done = await perdure("close", id, address=address)
@@ -200,7 +200,7 @@ async def test_without_a_worker_nothing_is_sent(client: Client) -> None:
         await client.get_workflow_handle(id).terminate()
         ended = await tail.end()
     assert ended.code == 5
-    assert ended.err.splitlines()[-1].endswith(f"Go on with `perdure tail {id} --from 0`")
+    assert ended.last.endswith(f"Go on with `perdure tail {id} --from 0`")
 
 
 @pytest.mark.parametrize(
