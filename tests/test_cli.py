@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from importlib.metadata import version
 from typing import get_args
 
 import pytest
@@ -204,6 +205,13 @@ async def test_params_must_be_json(address: str) -> None:
     done = await perdure("start", "demo", "hi", "--params", "{", address=address)
     assert done.code == 2
     assert "--params isn't JSON" in done.err
+
+
+async def test_version_names_what_it_runs_on() -> None:
+    done = await perdure("--version")
+    under = f"temporalio {version('temporalio')}, pydantic-ai-slim {version('pydantic-ai-slim')}"
+    python = ".".join(map(str, sys.version_info[:3]))
+    assert (done.code, done.out, done.err) == (0, f"perdure {version('perdure')} ({under}, Python {python})\n", "")
 
 
 async def test_worker_serves_until_sigterm(address: str) -> None:

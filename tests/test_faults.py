@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from datetime import timedelta
 from typing import Any
 
@@ -121,7 +122,11 @@ async def test_half_a_character_of_progress_harms_nobody(client: Client) -> None
 
         async def shown() -> bool:
             pending = (await handle.describe()).raw_description.pending_activities
-            return any(b"working ?" in payload.data for one in pending for payload in one.heartbeat_details.payloads)
+            return any(
+                "working \ufffd" in json.loads(payload.data)["text"]
+                for one in pending
+                for payload in one.heartbeat_details.payloads
+            )
 
         await until(shown)
         done.set()

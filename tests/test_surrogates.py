@@ -16,7 +16,7 @@ from pydantic_ai.models.wrapper import WrapperModel
 from temporalio.client import Client
 
 from perdure import App
-from perdure.activities.surrogates import joined
+from perdure.activities.surrogates import joined, whole
 from tests.deciding import update
 from tests.harness import messages, working
 from tests.reading import returns
@@ -110,3 +110,7 @@ def test_what_has_none_stays_as_it_is() -> None:
     parts = [TextPart(f"é{SMILE}", id="1"), ToolCallPart("look", {"n": [1, {"b": "ü"}]}, "c1")]
     response = ModelResponse(parts, model_name="m")
     assert joined(response) is response
+
+
+def test_text_of_pairs_and_halves() -> None:
+    assert whole(f"{HIGH}{LOW}, {LOW}{HIGH}é") == f"{SMILE}, \ufffd\ufffdé"

@@ -15,6 +15,7 @@ from perdure.activities.live import heartbeats
 from perdure.activities.note import Cover, cover, note
 from perdure.activities.recount import pieces
 from perdure.activities.runtime import Runtime
+from perdure.activities.surrogates import whole
 from perdure.activities.transcript import Conversation
 from perdure.context import Live
 from perdure.contracts import CompactInput, Compaction, cut, payload_size
@@ -78,7 +79,7 @@ async def _summarised(
     for number, part in enumerate(parts, start=1):
         live.set(f"summary, part {number} of {len(parts)}")
         result = await agent.run(_prompt(summary, part), usage=usage, usage_limits=UsageLimits(request_limit=None))
-        summary = cut(result.output.encode("utf-8", "replace").decode(), most)
+        summary = cut(whole(result.output), most)
         responses = [message for message in result.new_messages() if isinstance(message, ModelResponse)]
         unpriced += sum(response.usage.cost is None for response in responses)
     return Compaction(

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 
 from temporalio import activity
 
+from perdure.activities.surrogates import whole
 from perdure.context import Live
 
 INTERVAL = 0.1
@@ -45,5 +46,4 @@ async def _beat_until_cancelled(live: Live) -> None:
 
 def beat(live: Live) -> None:
     """Send one heartbeat. Half a character, as a stream may end with, would fail it, and cancel the activity."""
-    text = live.text.encode("utf-8", "replace").decode()
-    activity.heartbeat({"attempt": activity.info().attempt, "text": text})
+    activity.heartbeat({"attempt": activity.info().attempt, "text": whole(live.text)})

@@ -12,9 +12,14 @@ from typing import Any, cast
 from pydantic_ai.messages import ModelResponse, ModelResponsePart
 
 
+def whole(text: str) -> str:
+    """The text with pairs joined to their character, and U+FFFD in the place of one that is alone."""
+    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
 def joined(response: ModelResponse) -> ModelResponse:
-    """The response with pairs joined to their character, and U+FFFD in the place of one that is alone. Where there are
-    none it is the same object, to which Pydantic AI adds later what it knows."""
+    """The response with `whole` text in all its parts. Where they had it already it is the same object, to which
+    Pydantic AI adds later what it knows."""
     parts = [_part(part) for part in response.parts]
     unchanged = all(new is old for new, old in zip(parts, response.parts, strict=True))
     return response if unchanged else dataclasses.replace(response, parts=parts)
@@ -28,7 +33,7 @@ def _part(part: ModelResponsePart) -> ModelResponsePart:
 
 def _joined(value: Any) -> Any:
     if isinstance(value, str):
-        return value if value.isascii() else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return whole(value)
     if isinstance(value, dict):
         items = cast("dict[Any, Any]", value).items()
         return {_joined(key): _joined(item) for key, item in items}

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import platform
+from importlib.metadata import version
+from typing import Annotated
+
 import rich as _rich  # the other half of the extra: is it there?
 import typer
 
@@ -42,6 +46,25 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        under = ", ".join(f"{name} {version(name)}" for name in ("temporalio", "pydantic-ai-slim"))
+        typer.echo(f"perdure {version('perdure')} ({under}, Python {platform.python_version()})")
+        raise typer.Exit
+
+
+Version = Annotated[
+    bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the versions and exit.")
+]
+
+
+@app.callback()
+def options(version: Version = False) -> None:
+    """The options of `perdure` itself."""
+
+
 app.command("dev")(dev.dev)
 app.command("worker")(worker.worker)
 app.command("start")(start.start)
