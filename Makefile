@@ -18,6 +18,7 @@ demo: $(READY) ## Run the demo: a worker is killed in the middle of a refund, an
 	$(BIN)/python -m examples.support.demo $(ARGS)
 
 test: $(READY) ## Run the tests
+	$(BIN)/python -m compileall -q perdure  # loaded by hundreds of processes and sandboxes
 	$(BIN)/python -m pytest -n 2
 
 browser: ## Install Chromium, for the tests of the Web UI (Debian, as root)
