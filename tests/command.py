@@ -100,6 +100,15 @@ async def perdure(*args: str, address: str = "", cwd: Path = ROOT, **env: str) -
         return await command.end()
 
 
+async def python(*arguments: str) -> tuple[int, str]:
+    """Exit code and standard error of a Python process of its own, in which warnings are errors."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-W", "error", *arguments, stderr=asyncio.subprocess.PIPE
+    )
+    _, error = await process.communicate()
+    return process.returncode or 0, error.decode()
+
+
 def address_of(client: Client) -> str:
     """Where the server of a client is."""
     return client.service_client.config.target_host

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import sys
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+
+from tests.command import python
 
 EXTRAS = {
     "smolagents": ("smolagents", "smolagents"),
@@ -17,29 +17,20 @@ EXTRAS = {
 """By module of perdure: the library, and the extra that brings it."""
 
 
-async def run(*arguments: str) -> tuple[int, str]:
-    """Exit code and stderr of a Python process of its own."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-W", "error", *arguments, stderr=asyncio.subprocess.PIPE
-    )
-    _, error = await process.communicate()
-    return process.returncode or 0, error.decode()
-
-
 async def test_nothing_else_imports_the_libraries() -> None:
     libraries = [library for library, _ in EXTRAS.values()]
     code = (
         "import sys, perdure, perdure.worker, perdure.app, perdure.cli; perdure.App; perdure.DurableAgent;"
         f"sys.exit(', '.join(set(sys.modules) & set({libraries})) or 0)"
     )
-    assert await run("-c", code) == (0, "")
+    assert await python("-c", code) == (0, "")
 
 
 @pytest.mark.parametrize("module", EXTRAS)
 async def test_a_missing_library_is_told_with_the_extra(module: str) -> None:
     library, extra = EXTRAS[module]
     code = f"import sys; sys.modules[{library!r}] = None; import perdure.toolsets.{module}"
-    status, error = await run("-c", code)
+    status, error = await python("-c", code)
     assert status == 1
     assert f"pip install 'perdure[{extra}]'" in error.splitlines()[-1]
 
@@ -98,7 +89,7 @@ print(result.output, file=sys.stderr, end="")
 async def test_a_file_that_hides_the_sdk_is_named(tmp_path: Path) -> None:
     (tmp_path / "agents.py").write_text("")
     (tmp_path / "main.py").write_text("import perdure.toolsets.openai_agents")
-    status, error = await run(str(tmp_path / "main.py"))
+    status, error = await python(str(tmp_path / "main.py"))
     assert status == 1
     assert "a file agents.py of yours hides it" in error.splitlines()[-1]
 
@@ -108,7 +99,7 @@ async def test_an_sdk_that_has_moved_what_is_needed_is_told_with_its_version() -
         "import agents.util._approvals as moved; del moved.evaluate_function_tool_approval;"
         "import perdure.toolsets.openai_agents"
     )
-    status, error = await run("-c", code)
+    status, error = await python("-c", code)
     assert status == 1
     last = error.splitlines()[-1]
     assert f"the OpenAI Agents SDK of version {version('openai-agents')}" in last
@@ -119,7 +110,7 @@ async def test_an_sdk_that_has_moved_what_is_needed_is_told_with_its_version() -
 async def test_without_perdure_the_tools_run_too_and_nothing_is_connected_to(tmp_path: Path) -> None:
     """As toolsets of any agent. None of the libraries sends anything anywhere by itself."""
     (tmp_path / "quiet.py").write_text(QUIET)
-    status, output = await run(str(tmp_path / "quiet.py"))
+    status, output = await python(str(tmp_path / "quiet.py"))
     log = "An error occurred while running the tool. Please try again."
     assert status == 0, output
     assert output.endswith(f'{{"smol":1,"sdk":2,"fails":"{log}","chain":"3"}}')

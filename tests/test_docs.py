@@ -12,17 +12,10 @@ from pathlib import Path
 import pytest
 
 from tests.command import ROOT, free_port, perdure, running
+from tests.fences import FENCE, NAMED, fences
 
-FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.M | re.S)
-NAMED = re.compile(r"# (\w+\.py)\n")
-"""The first line of a fence that others of its page need as a file."""
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 LANGUAGES = {"python", "bash", "sh", "text", "json", "yaml", ""}
-
-
-def fences(page: Path, *languages: str) -> list[str]:
-    """The fences of a page in these languages."""
-    return [body for language, body in FENCE.findall(page.read_text()) if language in languages]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

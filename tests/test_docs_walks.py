@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from tests.command import ROOT, SECONDS, Done, free_port, perdure, running
+from tests.fences import NAMED, fences
 from tests.harness import until
-from tests.test_docs import NAMED, fences
 
 COMMAND = re.compile(r"^\$ (.+)\n((?:(?!\$ ).*\n)*)", re.M)
 """A command of a `text` fence, with the lines that it prints."""

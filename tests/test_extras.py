@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.command import ROOT
-from tests.test_adapters import run
+from tests.command import ROOT, python
 
 DECLARED: dict[str, list[str]] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
     "optional-dependencies"
@@ -59,7 +58,7 @@ async def test_pip_adds_an_extra_to_what_is_installed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("module", "library"), MISSING, ids="-".join)
 async def test_a_missing_library_is_told_with_the_extra(module: str, library: str) -> None:
     code = f"import sys; sys.modules[{library!r}] = None; import perdure.toolsets.{module}"
-    status, error = await run("-c", code)
+    status, error = await python("-c", code)
     assert status == 1
     last = error.splitlines()[-1]
     assert last.startswith(f"ImportError: perdure.toolsets.{module} needs ")
@@ -70,6 +69,6 @@ async def test_a_missing_library_is_told_with_the_extra(module: str, library: st
 async def test_a_file_that_hides_the_library_is_named(module: str, tmp_path: Path) -> None:
     (tmp_path / HIDDEN[module]).write_text("")
     (tmp_path / "main.py").write_text(f"import perdure.toolsets.{module}")
-    status, error = await run(str(tmp_path / "main.py"))
+    status, error = await python(str(tmp_path / "main.py"))
     assert status == 1
     assert re.search(rf"a file (\S+ or )?{re.escape(HIDDEN[module])} of yours hides", error.splitlines()[-1])

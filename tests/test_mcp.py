@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -14,12 +13,12 @@ from temporalio.client import Client
 
 from perdure import App, Approval, DurableAgent, ToolPolicy
 from perdure.cli.declared import describe_agent
-from perdure.contracts import PlannedCall
 from perdure.errors import DeclarationError
 from perdure.toolsets.mcp import MCPServer
 from tests.deciding import answers, pending, update
-from tests.harness import Handle, activities, until, working
+from tests.harness import activities, until, working
 from tests.mcp_servers import Shop, either_way, lives
+from tests.reading import planned
 from tests.scripts import Script
 from tests.sessions import SESSION, answered, closed
 
@@ -29,13 +28,6 @@ shop = either_way
 def changes(app: App) -> int:
     """How often the app's server was known to have changed its tools."""
     return next(part for part in app.agents["shop"].agent.toolsets if isinstance(part, MCPServer)).changes
-
-
-async def planned(handle: Handle) -> list[PlannedCall]:
-    """The calls of a run as its steps planned them."""
-    done = [event.activity_task_completed_event_attributes for event in (await handle.fetch_history()).events]
-    results = [json.loads(payload.data) for attributes in done for payload in attributes.result.payloads]
-    return [PlannedCall.model_validate(call) for result in results for call in result.get("calls", [])]
 
 
 def names(script: Script, request: int) -> list[str]:

@@ -17,9 +17,9 @@ from perdure.errors import DeclarationError
 from perdure.toolsets.openai_agents import OpenAIAgentsToolset
 from tests.deciding import answers, pending, update
 from tests.harness import working
+from tests.mcp_servers.answering import OBJECT, calls, odd, starts
+from tests.reading import planned
 from tests.scripts import Script
-from tests.test_mcp import planned
-from tests.test_mcp_unreadable import OBJECT, calls, odd, starts
 
 PAY: dict[str, Any] = {"name": "pay", "inputSchema": OBJECT}
 BAD_NAMES = ["", "a b", "a\nb", "x" * 129, "ü"]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,41 +17,16 @@ from perdure import App, DurableAgent, ToolPolicy
 from perdure.contracts import MAY_HAVE_RUN
 from tests.deciding import answers
 from tests.harness import working
-from tests.mcp_servers import Kind, Shop, opened
+from tests.mcp_servers import Kind, Shop
+from tests.mcp_servers.answering import calls, odd, starts
 from tests.scripts import Script
 from tests.sessions import SESSION, answered, closed
 
-OBJECT = {"type": "object", "properties": {"how": {"type": "string"}}}
-NUMBERED = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
-TOOLS: list[dict[str, Any]] = [
-    {"name": "pay", "inputSchema": OBJECT},
-    {"name": "typed", "inputSchema": OBJECT, "outputSchema": NUMBERED},
-]
 NONE = "gave no answer that can be read."
 INVALID = "answered something that isn't valid by MCP, or by its own output schema."
 OVER_HTTP = ["400", "401", "404", "413", "429", "500", "502", "503", "504", "empty", "page", "cut", "accepted", "moved"]
 WRONG = [("typed", "schema"), ("pay", "kind"), ("pay", "image")]
 Make = Callable[[Shop], AbstractToolset[Any]]
-
-
-@asynccontextmanager
-async def odd(kind: Kind, folder: Path, tools: object = TOOLS, *, sessions: bool = False) -> AsyncGenerator[Shop]:
-    """The server `odd.py` with these tools, while the block runs."""
-    (folder / "tools.json").write_text(json.dumps(tools))
-    if sessions:
-        (folder / "sessions").touch()
-    async with opened(kind, folder, program="odd.py") as started:
-        yield started
-
-
-def calls(shop: Shop) -> list[str]:
-    """What has truly run."""
-    return [line for line in shop.ran if line != "list"]
-
-
-def starts(shop: Shop) -> int:
-    """How often the server was started."""
-    return sum(line.startswith("start ") for line in shop.lines)
 
 
 async def told(client: Client, agent: Agent[Any, Any], policies: dict[str, ToolPolicy] | None = None) -> list[Any]:

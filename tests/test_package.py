@@ -94,6 +94,12 @@ def test_every_part_has_its_arrows() -> None:
     assert parts - {"__init__", "__pycache__", "cli", "dev", "testing"} == set(ARROWS)
 
 
+def test_no_test_needs_another_test() -> None:
+    """What two of them share is in a module of its own: tests are run by several processes."""
+    for path in (ROOT / "tests").rglob("*.py"):
+        assert not {name for name in imports(path) if name.startswith("tests.test_")}, path.name
+
+
 def test_workflows_import_nothing_of_users_or_of_pydantic_ai() -> None:
     for path in modules("workflows"):
         tops = {name.split(".")[0] for name in imports(path)}
