@@ -21,6 +21,9 @@ test: $(READY) ## Run the tests
 	$(BIN)/python -m compileall -q perdure  # loaded by hundreds of processes and sandboxes
 	$(BIN)/python -m pytest -n 2
 
+again: $(READY) ## Run what failed last once more, one test at a time
+	$(BIN)/python -m pytest --last-failed --last-failed-no-failures none
+
 browser: ## Install Chromium, for the tests of the Web UI (Debian, as root)
 	command -v chromium || { \
 		export DEBIAN_FRONTEND=noninteractive; \
@@ -56,4 +59,4 @@ histories: $(READY) ## Record tests/histories anew
 	$(BIN)/python -m tests.record_sessions
 	$(BIN)/python -m tests.record_temporal
 
-.PHONY: help setup demo test browser screenshot soak check bench bench-sessions histories
+.PHONY: help setup demo test again browser screenshot soak check bench bench-sessions histories
