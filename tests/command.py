@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import re
 import signal
@@ -18,7 +19,11 @@ from temporalio.client import Client
 
 ROOT = Path(__file__).parent.parent
 SECONDS = 60.0
+FIRST = 10_000 + 2_000 * int(os.environ.get("PYTEST_XDIST_WORKER", "gw9").removeprefix("gw"))
+PORTS = itertools.cycle(range(FIRST, FIRST + 1_000))
 DEMO = "perdure.cli.demo_app:app"
+NOT_INHERITED = ("TEMPORAL_", "FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS", "PYTHONDEVMODE", "PYTHONWARNINGS")
+"""What in the environment of a machine changes where a command goes, or what it prints."""
 LOGGED = re.compile(r"\d{4}-\d\d-\d\d [\d:,]+ [A-Z]+ \S+: ")
 """A line of the log. The SDK's own come from another thread, also after what the command said last."""
 
@@ -72,7 +77,7 @@ async def running(
     *args: str, address: str = "", cwd: Path = ROOT, stdin: int = asyncio.subprocess.DEVNULL, **env: str
 ) -> AsyncGenerator[Command]:
     """`perdure` with these arguments. Killed, by its own process id, if it still runs after the block."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("TEMPORAL_")}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(NOT_INHERITED)}
     added = {"PYTHONUNBUFFERED": "1", "COLUMNS": "200"} | ({"TEMPORAL_ADDRESS": address} if address else {}) | env
     process = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -120,10 +125,17 @@ def new_id() -> str:
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port that nobody listens on, and that neither another process of tests takes meanwhile nor the kernel for a
+    connection: it takes those from 32768 on. The thousandth after it, for a Web UI, is free as well."""
+    while True:
+        port = next(PORTS)
+        with socket.socket() as probe, socket.socket() as beside:
+            try:
+                probe.bind(("127.0.0.1", port))
+                beside.bind(("127.0.0.1", port + 1000))
+            except OSError:
+                continue
+        return port
 
 
 def listens(port: int) -> bool:

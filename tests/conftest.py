@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from temporalio.client import Client
 from temporalio.common import SearchAttributeKey
 from temporalio.testing import WorkflowEnvironment
@@ -56,17 +57,21 @@ def server_arguments(*more: str) -> list[str]:
 
 
 @asynccontextmanager
-async def server(*settings: str) -> AsyncGenerator[WorkflowEnvironment]:
+async def server(*dynamic: str) -> AsyncGenerator[WorkflowEnvironment]:
     """A server while the block runs, with more dynamic configuration. Stopped by its own process id."""
     async with await WorkflowEnvironment.start_local(  # pyright: ignore[reportUnknownMemberType]
         data_converter=data_converter(),
         interceptors=[AskedAgain()],
         search_attributes=ATTRIBUTES,
         dev_server_existing_path=temporal_binary(),
-        dev_server_extra_args=server_arguments(*settings),
+        dev_server_extra_args=server_arguments(*dynamic),
         dev_server_log_level="error",
     ) as started:
         yield started
+
+
+settings.register_profile("busy machine", deadline=None)
+settings.load_profile("busy machine")
 
 
 @pytest.fixture(scope="session")

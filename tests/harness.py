@@ -39,6 +39,8 @@ SANDBOX = SandboxRestrictions.default.with_passthrough_modules("beartype", "_pyt
 nine tenths of its time. perdure's modules are."""
 TIMEOUT = timedelta(seconds=150)
 """A hang is a failure that must show."""
+LONG = timedelta(minutes=10)
+"""For a run of many turns or megabytes: without a cache each workflow task replays them."""
 
 
 class Sandbox(SandboxedWorkflowRunner):

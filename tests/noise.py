@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import base64
 import random
-from datetime import timedelta
-
-LONG = timedelta(minutes=4)
-"""Without a cache each workflow task replays megabytes."""
 
 
 def noise(size: int, seed: int = 0) -> str:

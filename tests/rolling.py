@@ -82,6 +82,10 @@ class Office:
         return App(agents=agents, notifier=self.notifier)
 
 
+PAUSES = [0.1] * 20 + [1.0] * 10
+"""Seconds between events: a run continues when nothing comes for a moment, which on a busy machine is a long one."""
+
+
 async def run_ids(handle: Handle) -> str:
     """The run id of the chain's latest run."""
     return (await handle.describe()).run_id
@@ -92,11 +96,11 @@ async def pushed(handle: Handle, rolls: bool, vote: dict[str, Any] | None = None
     nothing, but something was done; a signal that nobody knows is only events: it rolls a run over only where
     something was done since the last time."""
     before = await run_ids(handle)
-    for _ in range(30 if rolls else 0):
+    for pause in PAUSES if rolls else ():
+        await handle.signal("approve" if vote else "nothing", vote or {})
+        await asyncio.sleep(pause)
         if await run_ids(handle) != before:
             return
-        await handle.signal("approve" if vote else "nothing", vote or {})
-        await asyncio.sleep(0.1)  # it continues when nothing comes for a moment
     assert not (rolls and vote), "the run didn't roll over"
 
 
@@ -109,7 +113,7 @@ async def compared(handle: Handle, office: Office) -> dict[str, Any]:
         "audit": await handle.query("audit"),
         "usage": status["usage"],
         "result": await handle.result(),
-        "ran": office.ran,
+        "ran": sorted(office.ran),
         "told": sorted(office.told),
         "handed": office.handed,
         "requests": len(office.script.requests),

@@ -71,4 +71,4 @@ def rows_of(file: Path) -> list[dict[str, Any]]:
 async def stopped(process: Process, how: signal.Signals) -> None:
     """Send a signal to a process, and wait for its end."""
     process.send_signal(how)
-    await asyncio.wait_for(process.wait(), 20)
+    await asyncio.wait_for(process.wait(), 60)

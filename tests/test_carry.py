@@ -22,8 +22,8 @@ from perdure.contracts import Mark, Packed, TranscriptQuery, canonical
 from perdure.workflows.log import BLOCK, Log, unpacked
 from perdure.workflows.transcript import Transcript
 from tests.deciding import pending, update
-from tests.harness import Handle, chain, failure_of, with_store, working
-from tests.noise import LONG, noise
+from tests.harness import LONG, Handle, chain, failure_of, with_store, working
+from tests.noise import noise
 from tests.scripts import Script, answer
 from tests.sessions import SESSION, closed, turn
 

@@ -36,7 +36,7 @@ async def test_without_a_terminal_only_answers_are_on_stdout(client: Client) -> 
             assert command.process.stdin
             command.process.stdin.write(b"look\n\npay\ny\n")
             command.process.stdin.close()
-            waits = await command.line("waiting")
+            waits = await command.line("refund waits")
             handle: Handle = client.get_workflow_handle(id)
             (row,) = await pending(handle, 1)
             assert waits == f"waiting   refund waits: perdure approve {id} {row['call']}"
@@ -83,7 +83,7 @@ async def test_a_chat_that_began_before_its_worker_goes_on_with_it(client: Clien
         assert command.process.stdin
         command.process.stdin.write(b"hi\n")
         command.process.stdin.close()
-        assert (await command.line("waiting")).startswith(f"waiting   no worker polls task queue {queue!r}")
+        assert (await command.line("no worker polls")).startswith(f"waiting   no worker polls task queue {queue!r}")
         async with working(client, shop(Script("hello"), []), task_queue=queue):
             done = await command.end()
             assert (done.code, done.out) == (0, "hello\n"), done.err

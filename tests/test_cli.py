@@ -162,7 +162,7 @@ async def test_unknown_agent_fails_the_run_naming_the_known_ones(address: str, q
 async def test_interrupted_start_says_that_the_run_goes_on(address: str) -> None:
     id, queue = new_id(), new_id()
     async with running("start", "demo", "hi", "--id", id, "--task-queue", queue, address=address) as command:
-        assert await command.line("waiting") == (
+        assert await command.line("no worker polls") == (
             f"waiting   no worker polls task queue {queue!r} at {address} (namespace 'default'): start one with "
             f"`perdure worker MODULE:APP --task-queue {queue}`, the run goes on then (Ctrl-C ends only this command)"
         )

@@ -41,7 +41,7 @@ async def copied(line: str, *more: str, address: str = "", by: str = "ann") -> N
 
 
 async def said(command: Command) -> str:
-    return await command.line("waiting   ")
+    return await command.line(": perdure ")
 
 
 async def test_start_says_what_waits_and_the_command_works(client: Client) -> None:

@@ -9,12 +9,14 @@ from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import ExternalToolset
 from temporalio.client import Client
 from temporalio.exceptions import ApplicationError
+from temporalio.testing import WorkflowEnvironment
 
 from perdure import App, Approval, ExternalCall
 from tests.deciding import Row, answers, pending, refused, update
 from tests.harness import failure_of, until, working
 from tests.outside import office
 from tests.scripts import Script
+from tests.skipping import DAY, YEARS, skip
 
 
 async def test_a_dispatcher_hands_the_call_over_once_with_one_key(client: Client, cache: int) -> None:
@@ -54,11 +56,12 @@ async def test_a_call_that_cannot_be_handed_over_fails(client: Client) -> None:
     assert result["audit"][1]["reason"] == "NoPrinter: no such printer"
 
 
-async def test_a_result_that_comes_too_late_is_refused_and_kept(client: Client) -> None:
+async def test_a_result_that_comes_too_late_is_refused_and_kept(clock: WorkflowEnvironment) -> None:
     script = Script({"print": {"pages": 3}}, {"print": {"pages": 4}}, "done")
-    async with working(client, office(script, wait=3)) as runs:
-        handle = await runs.start("office", "go")
+    async with working(clock.client, office(script, wait=DAY)) as runs:
+        handle = await runs.start("office", "go", timeout=YEARS)
         (row,) = await pending(handle, 1)
+        await skip(clock, handle, 1.1 * DAY)
         later: Row = {}
 
         async def asks_again() -> bool:
@@ -96,7 +99,12 @@ async def test_an_external_tool_that_is_gated_is_handed_over_when_it_is_approved
         assert "use approve or deny" in await refused(handle, "complete", {"call": row["call"], "result": {"job": "7"}})
         assert not given
         await update(handle, "approve", {"call": row["call"], "by": "boss"})
-        await until(lambda: len(given) == 1)
+
+        async def handed() -> bool:
+            return (await handle.query("audit"))[-1]["event"] == "dispatched"
+
+        await until(handed)
+        assert len(given) == 1
         (row,) = await pending(handle, 1)
         assert row["kind"] == "external"
         await update(handle, "complete", {"call": row["call"], "result": {"job": "7"}})

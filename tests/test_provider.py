@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -69,15 +68,15 @@ async def test_retries_are_finite(client: Client) -> None:
 
 
 async def test_a_hanging_provider_is_given_up_and_asked_again(client: Client) -> None:
-    with Simulator([hang(20, text("late")), text("in time")]) as simulator:
-        async with working(client, shop(simulator.model(retries=0, timeout=0.5))) as runs:
+    with Simulator([hang(60, text("late")), text("in time")]) as simulator:
+        async with working(client, shop(simulator.model(retries=0, timeout=5))) as runs:
             failure_or_answer = await _answer(runs)
     assert failure_or_answer == "in time"
     assert len(simulator.requests) == 2
 
 
 async def _answer(runs: Runs) -> Any:
-    return (await runs.run("shop", "Where?", timeout=timedelta(seconds=30)))["output"]
+    return (await runs.run("shop", "Where?"))["output"]
 
 
 async def test_broken_args_are_mended_by_the_model_and_stay_valid_for_the_provider(client: Client) -> None:

@@ -16,7 +16,7 @@ from perdure.client import PerdureClient, Refused
 from perdure.client.run import RunHandle
 from perdure.contracts import Decided, TurnView
 from tests.deciding import pending, update
-from tests.harness import Handle, Runs, chain, until, working
+from tests.harness import LONG, Handle, Runs, chain, until, working
 from tests.rolling import events, pushed, run_ids
 from tests.scripts import Script
 from tests.sessions import SESSION, closed, send, turn, user_texts
@@ -67,7 +67,7 @@ async def answered_all(handle: Handle, ids: list[str]) -> None:
         status = await handle.query("status")
         return (status["turn"], status["state"]) == (len(ids), "idle")
 
-    await until(done, seconds=120)
+    await until(done, seconds=240)
     turns = [await handle.query("turn", {"turn": number}) for number in range(1, len(ids) + 1)]
     assert Counter(id for one in turns for id in one["messages"]) == Counter(ids)
     assert {one["state"] for one in turns} == {"done"}
@@ -79,10 +79,11 @@ async def texts(handle: Handle) -> list[str]:
     return [entry["id"] for entry in page["entries"] if entry["kind"] == "user"]
 
 
+@pytest.mark.timeout(600)
 async def test_a_hundred_signals_over_many_roll_overs(rolling_client: Client, cache: int) -> None:
     script = Script(*(f"turn {n}" for n in range(100)))
     async with working(rolling_client, unlimited(script, []), cache=cache) as runs:
-        handle = await runs.start("shop", **SESSION)
+        handle = await runs.start("shop", timeout=LONG, **SESSION)
         for burst in range(10):
             ids = [f"m{10 * burst + n}" for n in range(10)]
             await asyncio.gather(*(handle.signal("send", {"content": id, "id": id}) for id in ids))

@@ -13,8 +13,9 @@ from temporalio.client import Client
 
 from perdure import App, DurableAgent
 from tests.deciding import pending, update
-from tests.harness import Handle, chain, until, working
-from tests.noise import LONG, noise
+from tests.harness import LONG, Handle, chain, until, working
+from tests.noise import noise
+from tests.rolling import PAUSES
 from tests.scripts import answer
 from tests.sessions import SESSION, closed, send, turn
 
@@ -63,11 +64,11 @@ class Summarised:
 
     async def is_summarised(self, handle: Handle) -> None:
         """Events, until the summary is being made."""
-        for _ in range(200):
+        for pause in PAUSES * 3:
             if self.begun.is_set():
                 return
             await handle.signal("nothing", {})
-            await asyncio.sleep(0.1)  # it continues when nothing comes for a moment
+            await asyncio.sleep(pause)
         raise AssertionError("no room had to be made")
 
 
@@ -77,7 +78,7 @@ async def test_a_message_is_taken_while_an_idle_session_makes_room(rolling_clien
         handle = await runs.start("reader", "go", timeout=LONG, **SESSION)
         await turn(handle, turn=1)
         await made.is_summarised(handle)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(90):
             sent = await send(handle, "and now?")
         made.release.set()
         assert (await turn(handle, message=sent["messages"][0]))["output"]["value"] == "done"
@@ -92,7 +93,7 @@ async def test_a_turn_that_ends_while_room_is_made_has_ended(rolling_client: Cli
         (row,) = await pending(handle, 1)
         await made.is_summarised(handle)
         decision = {"call": row["call"], "by": "ann"}
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(90):
             await (update(handle, "approve", decision) if way == "update" else handle.signal("approve", decision))
         await asked(handle, 5)
         made.release.set()

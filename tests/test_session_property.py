@@ -36,17 +36,12 @@ HELD = Talk((Turn((Step((Call("hold"), Call("gated")), rest=(Restart(1), Interru
 
 
 @pytest.fixture(scope="module")
-def rolled() -> Generator[list[int]]:
-    """How many runs each session took where the server suggests to continue as new; in a quiet log.
-
-    Where less than a third of them rolled over, the property says little: that is an error.
-    """
+def quiet() -> Generator[None]:
+    """Activities fail all the time: nobody reads it."""
     log = logging.getLogger("temporalio.activity")
     log.setLevel(logging.CRITICAL)
-    counts: list[int] = []
-    yield counts
+    yield
     log.setLevel(logging.NOTSET)
-    assert sum(many > 1 for many in counts) * 3 > len(counts) > 0
 
 
 @real_server
@@ -54,7 +49,7 @@ def rolled() -> Generator[list[int]]:
 @example(talk=HELD)
 @given(talk=talks)
 async def test_a_session_is_the_same_however_it_is_run(
-    client: Client, rolling_client: Client, rolled: list[int], talk: Talk
+    client: Client, rolling_client: Client, quiet: None, talk: Talk
 ) -> None:
     """An ordinary worker; one that is restarted and perhaps keeps nothing; the same while it rolls over."""
     (ordinary, one), (restarted, still), (rolling, many) = await asyncio.gather(
@@ -65,4 +60,4 @@ async def test_a_session_is_the_same_however_it_is_run(
     assert restarted == ordinary
     assert rolling == ordinary
     assert one == still == 1
-    rolled.append(many)
+    assert many > 2 or talk != EVERYTHING, "a session of three long turns rolls over again and again"

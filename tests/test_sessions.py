@@ -18,7 +18,7 @@ from perdure.client import PerdureClient, RunClosed
 from perdure.contracts import Output
 from tests.deciding import pending, refused, update
 from tests.gate import last_text
-from tests.harness import working
+from tests.harness import LONG, working
 from tests.scripts import Script, answer
 from tests.sessions import SESSION, answered, closed, send, turn, user_texts
 from tests.shop import shop
@@ -187,7 +187,7 @@ async def test_closing_lets_what_waits_be_decided_and_what_is_queued_be_answered
 async def test_errors_of_past_turns_are_kept_short(client: Client) -> None:
     script = Script(*[{"refund": {"n": n}} for n in range(25)])
     async with working(client, shop(script, [])) as runs:
-        handle = await runs.start("shop", **SESSION)
+        handle = await runs.start("shop", timeout=LONG, **SESSION)
         for n in range(25):
             await send(handle, f"m{n}", id=f"m{n}")
             await pending(handle, 1)

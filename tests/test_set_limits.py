@@ -14,7 +14,7 @@ from perdure.contracts import LIMITS, args_digest
 from perdure.tokens import SignedTokens, make_token
 from tests.command import perdure
 from tests.deciding import pending, refused, update
-from tests.harness import Handle, working
+from tests.harness import Handle, until, working
 from tests.scripts import Script
 from tests.tokens import KEYS, PUBLIC
 
@@ -69,6 +69,7 @@ async def test_people_are_told_of_a_limit(client: Client, cache: int) -> None:
     async with working(client, asking(told, Approval(approvers=["ann"])), cache=cache) as runs:
         handle = await runs.start("asks", "go")
         await pending(handle, 1)
+        await until(lambda: len(told) == 1)
         await update(handle, "set_limits", {"limits": {"requests": 1}, "by": "ann", "reason": "fine"})
         await handle.result()
     rows = [(one.event, one.kind, one.call, one.outcome, one.by, one.reason) for one in told]

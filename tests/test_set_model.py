@@ -84,7 +84,7 @@ async def test_the_step_in_progress_keeps_its_model(client: Client, cache: int) 
     switching.held.clear()
     async with working(client, switching.app, cache=cache) as runs:
         handle = await runs.start("switches", "look", model="small")
-        await asyncio.wait_for(switching.begun.wait(), 20)
+        await asyncio.wait_for(switching.begun.wait(), 90)
         await update(handle, "set_model", {"model": "large"})
         switching.held.set()
         assert (await handle.result())["output"] == "from large"

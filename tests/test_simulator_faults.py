@@ -70,7 +70,7 @@ async def test_the_client_retries_as_told(streaming: bool, fault: HttpError) -> 
 async def test_a_hang_meets_the_timeout_of_the_client(streaming: bool) -> None:
     with Simulator([hang(60)]) as simulator:
         with pytest.raises(ModelTimeoutError):
-            await run(simulator.model(timeout=0.25), streaming)
+            await run(simulator.model(timeout=3), streaming)
     assert simulator.turns_left == 0
 
 

@@ -128,10 +128,11 @@ async def test_a_run_whose_parent_is_terminated_ends_by_itself(client: Client) -
 
 
 async def test_a_deadline_goes_down_and_what_was_used_counts(client: Client, cache: int) -> None:
-    limits = Limits(deadline=timedelta(seconds=4))
+    limits = Limits(deadline=timedelta(seconds=15))
     app = firm(Script({"ask_clerk": {"prompt": "x"}}), Script({"refund": {"n": 1}}), [], limits=limits)
     async with working(client, app, cache=cache) as runs:
         handle = await runs.start("boss", "go")
+        await pending(handle, 1)
         assert (await failure_of(handle)).type == "LimitExceeded"
         (child,) = await children(client, handle)
         assert await closed(child) in (WorkflowExecutionStatus.CANCELED, WorkflowExecutionStatus.FAILED)

@@ -19,7 +19,7 @@ from tests.scripts import Script
 
 
 async def test_waiting_below_need_not_count(client: Client) -> None:
-    limits = Limits(deadline=timedelta(seconds=6))
+    limits = Limits(deadline=timedelta(seconds=20))
     boss, clerk = Script({"ask_clerk": {"prompt": "x"}}, "done"), Script({"refund": {"n": 1}}, "refunded")
     app = firm(boss, clerk, [], limits=limits, deadline_counts_waiting=False)
     async with working(client, app) as runs:
@@ -27,7 +27,7 @@ async def test_waiting_below_need_not_count(client: Client) -> None:
         (row,) = await pending(handle, 1)
         (child,) = await children(client, handle)
         assert (await child.query("status"))["limits"]["deadline"] is None
-        passed = datetime.fromisoformat(row["asked_at"]) + timedelta(seconds=7)
+        passed = datetime.fromisoformat(row["asked_at"]) + timedelta(seconds=21)
         await until(lambda: datetime.now(UTC) > passed)
         await update(child, "approve", {"call": row["call"], "by": "ann"})
         assert (await handle.result())["output"] == "done"
@@ -77,7 +77,7 @@ async def test_a_chat_names_the_run_in_which_it_is_decided(client: Client) -> No
             assert command.process.stdin
             command.process.stdin.write(b"refund\n/close\n")
             command.process.stdin.close()
-            waits = await command.line("waiting")
+            waits = await command.line("refund waits")
             handle = client.get_workflow_handle(options[1])
             (row,) = await pending(handle, 1)
             (child,) = await children(client, handle)

@@ -20,6 +20,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client
+from temporalio.testing import WorkflowEnvironment
 
 from perdure import Approval, DeclarationError, Notification
 from perdure.webhook import Webhook
@@ -28,22 +29,24 @@ from tests.harness import Handle, activities, until, working
 from tests.reading import everything
 from tests.scripts import Script
 from tests.shop import shop
+from tests.skipping import DAY, YEARS, skip
 
 SECRET = "whsec_" + base64.b64encode(b"s" * 32).decode()
 
 
-async def test_people_are_told_of_everything_they_need(client: Client, cache: int) -> None:
+async def test_people_are_told_of_everything_they_need(clock: WorkflowEnvironment, cache: int) -> None:
     told: list[Notification] = []
 
     async def notifier(notification: Notification) -> None:
         told.append(notification)
 
-    approval = Approval(approvers=["ann", "bob"], quorum=2, reminders=[timedelta(seconds=3)])
+    approval = Approval(approvers=["ann", "bob"], quorum=2, reminders=[DAY])
     script = Script([ToolCallPart("refund", {"n": 1})], "done")
-    async with working(client, shop(script, [], approval, notifier=notifier), cache=cache) as runs:
-        handle = await runs.start("shop", "go", by="carl", metadata={"team": "x"})
+    async with working(clock.client, shop(script, [], approval, notifier=notifier), cache=cache) as runs:
+        handle = await runs.start("shop", "go", timeout=YEARS, by="carl", metadata={"team": "x"})
         (row,) = await pending(handle, 1)
         await update(handle, "approve", {"call": row["call"], "by": "ann"})
+        await skip(clock, handle, 1.1 * DAY)
         await until(lambda: len(told) == 2)
         await update(handle, "approve", {"call": row["call"], "by": "bob", "reason": "seen"})
         result = await handle.result()

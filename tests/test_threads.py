@@ -55,10 +55,10 @@ def _threaded(function: Any) -> Any:
     return run
 
 
-def an_app(script: Script, tools: AbstractToolset[Any], **policy: Any) -> App:
-    """One agent whose calls may all run at once."""
+def an_app(script: Script, tools: AbstractToolset[Any], tool: str = "*", **policy: Any) -> App:
+    """One agent whose calls may all run at once, with a policy for a tool, or for all."""
     agent = Agent(script.model, name="a", toolsets=[tools])
-    return App(agents=[DurableAgent(agent, policies={"*": ToolPolicy(**policy)}, max_parallel_calls=100)])
+    return App(agents=[DurableAgent(agent, policies={tool: ToolPolicy(**policy)}, max_parallel_calls=100)])
 
 
 @pytest.mark.parametrize("kind", ["to_thread", "sdk"])
@@ -78,7 +78,7 @@ async def test_calls_that_hang_take_no_thread_from_other_runs(client: Client, ca
         is_first = asked[0].parts[-1].content == "hang"
         return [ToolCallPart("hang" if is_first else "quick", {"x": x}) for x in range(PYTHONS if is_first else 1)]
 
-    app = an_app(Script(turn, "done"), functions(kind, hang, quick), timeout=1, cancel_grace=0.1)
+    app = an_app(Script(turn, "done"), functions(kind, hang, quick), "hang", timeout=1, cancel_grace=0.1)
     try:
         async with working(client, app, cache=cache) as runs:
             await (await runs.start("a", "hang")).result()

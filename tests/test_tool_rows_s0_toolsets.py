@@ -18,7 +18,7 @@ from typing_extensions import override
 
 from perdure import App
 from tests.deciding import answers, pending, update
-from tests.harness import activities, attempts, failure_of, working
+from tests.harness import activities, attempts, failure_of, until, working
 from tests.scripts import Script
 
 
@@ -101,6 +101,7 @@ async def test_s0_22_a_chain_of_wrappers_runs_the_right_tool_under_its_own_name(
         handle = await runs.start("chain", "go")
         (row,) = await pending(handle, 1)
         assert (row["tool"], row["args"]) == ("r_add", {"a": 50, "b": 0})
+        await until(lambda: len(left.calls) == 1 and len(right.calls) == 2)
         assert left.calls == [("one", {})]
         assert sorted(right.calls, key=str) == [("add", {"a": 5, "b": 0}), ("one", {})], "the body didn't run"
         await update(handle, "approve", {"call": row["call"]})

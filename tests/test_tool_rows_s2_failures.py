@@ -15,7 +15,8 @@ from tests.deciding import answers
 from tests.harness import Handle, activities, attempts, failure_of, until, working
 from tests.scripts import Script
 
-SHORT = 0.2
+SHORT = 4
+"""Seconds in which a busy machine begins a call."""
 
 
 async def hang() -> str:
@@ -42,11 +43,11 @@ async def test_s2_21_a_call_that_is_too_slow_is_reported_or_repeated(client: Cli
         assert (await handle.result())["output"] == "done"
         reported, repeated, given_up = (await answers(handle)).values()
         assert sorted(await attempts(handle)) == [1, 1, 1, 2, 2]
-    assert "did not end within 0.2 s" in reported[1]
+    assert "did not end within 4 s" in reported[1]
     assert "may or may not have run" in reported[1]
     assert repeated == ("success", "at last")
     assert given_up[0] == "failed"
-    assert given_up[1].endswith("did not end within 0.2 s.")
+    assert given_up[1].endswith("did not end within 4 s.")
 
 
 async def test_s2_21_a_call_that_is_too_slow_may_end_the_run(client: Client, cache: int) -> None:
@@ -64,7 +65,7 @@ async def test_s2_21_a_call_that_is_too_slow_may_end_the_run(client: Client, cac
         failure = await failure_of(handle)
         strict, quickly = (await answers(handle)).values()
     assert (failure.type, failure.non_retryable) == ("ToolTimeout", True)
-    assert failure.message == "tool 'strict' did not end within 0.2 s"
+    assert failure.message == "tool 'strict' did not end within 4 s"
     assert "may or may not have run" in strict[1]
     assert quickly == ("success", "quick")
 

@@ -146,7 +146,7 @@ async def test_a_queue_of_the_app_that_was_left_out(client: Client) -> None:
             == f"no worker polls {place(client, queue)}, where a call of 'find' waits: {start}"
         )
         async with running("tail", handle.id, address=address_of(client)) as tail:
-            assert await tail.line("waiting   ") == (
+            assert await tail.line("no worker polls") == (
                 f"waiting   no worker polls {place(client, queue)}, where a call of 'find' waits: {start} "
                 "(Ctrl-C ends only this command)"
             )
@@ -178,12 +178,12 @@ async def test_start_and_chat_say_it(client: Client) -> None:
     async with working(client, app, without=[queue]) as runs:
         where, address = ("--task-queue", runs.task_queue), address_of(client)
         async with running("start", "crm", "go", *where, address=address) as start:
-            assert f"no worker polls task queue {queue!r}" in await start.line("waiting   ")
+            assert f"no worker polls task queue {queue!r}" in await start.line("no worker polls")
             async with running("chat", "crm", *where, address=address, stdin=asyncio.subprocess.PIPE) as chat:
                 assert chat.process.stdin
                 chat.process.stdin.write(b"go\n/close\n")
                 chat.process.stdin.close()
-                assert f"no worker polls task queue {queue!r}" in await chat.line("waiting   ")
+                assert f"no worker polls task queue {queue!r}" in await chat.line("no worker polls")
                 async with working(client, app, only=[queue], task_queue=runs.task_queue, check=False):
                     assert (await start.end()).out == "done\n"
                     assert (await chat.end()).out == "done\n"

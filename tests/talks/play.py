@@ -77,7 +77,7 @@ class Player(Stage):
         return True
 
     async def next_ask(self) -> None:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(90):
             self.ask: Ask = await self.log.asks.get()
         check_answers(self.ask.messages)
         assert said(self.ask.messages) == [text(id) for id in self.line.said]

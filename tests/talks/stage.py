@@ -14,12 +14,11 @@ from temporalio.client import Client
 
 from perdure.client import ClientError, PerdureClient
 from perdure.worker import serving
-from tests.harness import Runs, until
+from tests.harness import LONG, Runs, until
 from tests.sessions import SESSION
 from tests.talks.desk import AGENT, Log, desk
 
 GRACE = timedelta(seconds=0.1)
-LONG = timedelta(minutes=3)
 Row = dict[str, Any]
 
 
